@@ -125,14 +125,14 @@ class Cloud:
         try:
             with transport.mount(requests.Session(), seconds) as session:
                 url = f"{base.rstrip('/')}/{path}"
-                answer = session.request(method, url, headers=headers, timeout=seconds, **content)
+                answer = session.request(method, url, headers=headers, timeout=seconds + 1, **content)
         except transport.AnswerRefused as error:
             raise Unclear(str(error)) from error
         except (requests.RequestException, ValueError) as error:
             raise Unclear(f"{host} does not answer") from error
         try:
             found = answer.json()
-        except ValueError:
+        except (ValueError, RecursionError):
             found = None
         if answer.status_code >= 400:
             self._refuse(api, host, answer.status_code, answer.text, place or Place("project", self.project))

@@ -85,7 +85,7 @@ class Examination:
         return f"{about}: {problems} problem{'' if problems == 1 else 's'}, {len(findings) - problems} not known"
 
     def run(self) -> list[Finding]:
-        """Return what is wrong, and what cannot be told. Raises DeclarationErrors for invalid settings."""
+        """Return what is wrong, and then what cannot be told. Raises DeclarationErrors for invalid settings."""
         from ..runtime.gcp_imports import defer_pulumi_gcp
 
         defer_pulumi_gcp()
@@ -112,7 +112,7 @@ class Examination:
                 settings = Settings.load_from_config(self._pulumi_project, self._stack, self._root, config)
             problems += Checks(Needs(settings), cloud, self._stack, self.member).run()
         self._looks = cloud.count
-        return [*dict.fromkeys(problems)]
+        return sorted(dict.fromkeys(problems), key=lambda each: not each.is_problem)
 
     def _sign_in(self) -> tuple[Any, list[Finding]]:
         """Return credentials with a token, or why there are none."""

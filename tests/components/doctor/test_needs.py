@@ -13,7 +13,7 @@ from vertex_training.stack.jobs import Jobs, Schedules
 
 from tests import access_page
 from tests.components.targets.gcp.graph import Graph, forget_loops, graph
-from tests.components.targets.gcp.test_foundation import ALL, JOBS, KEY, PEERED, STACKS, settings, short_module
+from tests.components.targets.gcp.test_foundation import ALL, JOBS, KEY, STACKS, settings, short_module
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 NIGHTLY = """\

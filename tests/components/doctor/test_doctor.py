@@ -1,0 +1,817 @@
+"""`vertex-training doctor` against a stand-in for a project: what it says of one fault, and that it changes nothing."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from google.auth.exceptions import DefaultCredentialsError
+from google.oauth2.credentials import Credentials
+from vertex_training import cli
+from vertex_training.doctor import cloud, command
+from vertex_training.doctor.checks import allows
+from vertex_training.doctor.rules import CHECKS, PAGE, RULES, Place
+
+from tests.components.projects import write
+from tests.standins.gcp.quotas import answer_quota_infos
+from tests.standins.google_project import GoogleProject, google_project
+from vertex_api import credentials
+
+ROOT = Path(__file__).parents[3]
+KEY = "projects/acme-dev/locations/europe-west4/keyRings/ring/cryptoKeys/data"
+REPOSITORY = "projects/acme-dev/locations/europe-west4/repositories/images"
+NETWORK = "projects/777777/global/networks/vpc"
+ATTACHMENT = "projects/host-project/regions/europe-west4/networkAttachments/jobs"
+SUBNETWORK = "projects/acme-dev/regions/europe-west4/subnetworks/jobs"
+BOARD = "projects/acme-dev/locations/europe-west4/tensorboards/55"
+CHANNEL = "projects/acme-dev/notificationChannels/7"
+ACCOUNT, OTHER_ACCOUNT = "train@acme-dev.iam.gserviceaccount.com", "train@other-project.iam.gserviceaccount.com"
+AGENT = "serviceAccount:service-123456789012@gcp-sa-aiplatform.iam.gserviceaccount.com"
+SECRET = "projects/acme-dev/secrets/hf-token"
+QUOTAS = "cloudquotas/projects/acme-dev/locations/global/services/aiplatform.googleapis.com/quotaInfos"
+PLAIN: dict[str, Any] = {
+    "target": "gcp",
+    "project": "acme-dev",
+    "projectNumber": "123456789012",
+    "region": "europe-west4",
+    "include": ["jobs.yaml"],
+}
+EXISTING: dict[str, Any] = {
+    "kmsKey": KEY,
+    "registry": {"existing": REPOSITORY},
+    "bucket": {"existing": "theirs", "location": "europe-west4"},
+    "identity": {"existing": ACCOUNT, "secrets": ["hf-token"]},
+    "network": {"peering": {"network": NETWORK, "reservedIpRanges": ["google"]}},
+    "tensorboard": {"existing": BOARD},
+    "alerts": {"channels": [CHANNEL]},
+}
+PEERED = {"network": {"peering": {"network": NETWORK, "prefixLength": 16, "name": "jobs"}}}
+ATTACHED = {"network": {"attachment": {"existing": ATTACHMENT}}}
+JOBS = """\
+customJobs:
+  train:
+    jobSpec:
+      workerPoolSpecs:
+        - machineSpec: {machineType: n1-standard-8}
+          containerSpec: {imageUri: "europe-west4-docker.pkg.dev/acme-dev/images/train:1"}
+"""
+
+
+def healthy() -> GoogleProject:
+    """A project in which nothing stands in the way of PLAIN and of EXISTING, and all else that the tests name."""
+    quotas = answer_quota_infos("projects/acme-dev", "aiplatform.googleapis.com", {})
+    numbers = {"acme-dev": "123456789012", "images-project": "999999", "777777": "777777"}
+    there: dict[str, Any] = {
+        f"cloudresourcemanager/projects/{name}": {"projectNumber": number, "lifecycleState": "ACTIVE"}
+        for name, number in numbers.items()
+    }
+    there |= {
+        "openidconnect/userinfo": {"email": "ann@example.com"},
+        "cloudbilling/projects/acme-dev/billingInfo": {"billingEnabled": True},
+        "storage/b/theirs": {
+            "location": "EUROPE-WEST4",
+            "projectNumber": "123456789012",
+            "iamConfiguration": {"uniformBucketLevelAccess": {"enabled": True}},
+        },
+        f"artifactregistry/{REPOSITORY}": {"format": "DOCKER"},
+        f"cloudkms/{KEY}": {
+            "purpose": "ENCRYPT_DECRYPT",
+            "primary": {"name": f"{KEY}/cryptoKeyVersions/3", "state": "ENABLED"},
+        },
+        f"secretmanager/{SECRET}": {},
+        f"compute/{NETWORK}": {},
+        f"compute/{ATTACHMENT}": {},
+        f"compute/{SUBNETWORK}": {},
+        "servicenetworking/services/servicenetworking.googleapis.com/connections": {
+            "connections": [{"reservedPeeringRanges": ["google"]}]
+        },
+        f"aiplatform/{BOARD}": {},
+        f"monitoring/{CHANNEL}": {},
+        f"iam/projects/-/serviceAccounts/{ACCOUNT}": {"email": ACCOUNT},
+        f"iam/projects/-/serviceAccounts/{OTHER_ACCOUNT}": {"email": OTHER_ACCOUNT},
+        QUOTAS: quotas,
+    }
+    members = {"projects/acme-dev": [f"serviceAccount:{ACCOUNT}", AGENT], "projects/host-project": [AGENT]}
+    return GoogleProject(resources=there, members=members)
+
+
+@dataclass
+class Fault:
+    """One thing that is wrong in a healthy project with this stack: the rule that says so, and the remedy."""
+
+    rule: str
+    remedy: str
+    stack: dict[str, Any] = field(default_factory=dict)
+    resources: dict[str, Any] = field(default_factory=dict)
+    """Answers in place of the healthy ones; 404 for what does not exist."""
+    project: dict[str, Any] = field(default_factory=dict)
+    """Fields of the project in place of the healthy ones."""
+
+
+def policy(constraint: str, **values: Any) -> dict[str, Any]:
+    kind = "booleanPolicy" if "enforced" in values else "listPolicy"
+    return {"policies": {constraint: {kind: values}}}
+
+
+def grant(role: str, member: str = "user:ann@example.com", project: str = "acme-dev") -> str:
+    return f"gcloud projects add-iam-policy-binding {project} --member={member} --role={role} --condition=None"
+
+
+SET = "pulumi config set --stack dev"
+CONNECTIONS = "servicenetworking/services/servicenetworking.googleapis.com/connections"
+POLICIES = "gcloud resource-manager org-policies"
+NEW_KEY = "--purpose=encryption --keyring=ring --location=europe-west4 --project=acme-dev"
+OTHERS_KEY = {"registry": {"project": "images-project", "kmsKey": KEY}}
+FAULTS = [
+    Fault(
+        "credentials-refused",
+        "gcloud auth application-default login",
+        resources={"cloudresourcemanager/projects/acme-dev": 401},
+    ),
+    Fault("project-missing", grant("roles/browser"), resources={"cloudresourcemanager/projects/acme-dev": 403}),
+    Fault(
+        "project-deleted",
+        "gcloud projects undelete acme-dev",
+        resources={
+            "cloudresourcemanager/projects/acme-dev": {"projectNumber": "1", "lifecycleState": "DELETE_REQUESTED"}
+        },
+    ),
+    Fault("project-number", f"{SET} vertex-training:projectNumber 123456789012", {"projectNumber": "999999999999"}),
+    Fault(
+        "api-off",
+        "gcloud services enable cloudresourcemanager.googleapis.com serviceusage.googleapis.com --project=acme-dev",
+        project={"disabled": {"cloudresourcemanager"}},
+    ),
+    Fault(
+        "api-off",
+        "gcloud services enable cloudresourcemanager.googleapis.com serviceusage.googleapis.com --project=acme-dev",
+        project={"off": {"projects/acme-dev/services/serviceusage.googleapis.com"}},
+    ),
+    Fault(
+        "network-api-off",
+        "gcloud services enable servicenetworking.googleapis.com --project=777777",
+        PEERED,
+        {CONNECTIONS: {}},
+        {"off": {"projects/777777/services/servicenetworking.googleapis.com"}},
+    ),
+    Fault(
+        "billing-off",
+        "gcloud billing projects link acme-dev --billing-account=BILLING_ACCOUNT",
+        resources={"cloudbilling/projects/acme-dev/billingInfo": {"billingEnabled": False}},
+    ),
+    Fault(
+        "role-missing",
+        grant("roles/workloadidentity.admin"),
+        project={"lacking": {"workloadidentity.serviceAgents.create"}},
+    ),
+    Fault(
+        "role-missing",
+        grant("roles/compute.networkAdmin", project="777777"),
+        PEERED,
+        {CONNECTIONS: {}},
+        {"lacking": {"compute.networks.use"}},
+    ),
+    Fault(
+        "role-missing",
+        "gcloud storage buckets add-iam-policy-binding gs://theirs --member=user:ann@example.com "
+        "--role=roles/storage.admin",
+        EXISTING,
+        project={"lacking": {"storage.buckets.setIamPolicy"}},
+    ),
+    Fault(
+        "role-missing",
+        "gcloud artifacts repositories add-iam-policy-binding images --location=europe-west4 --project=acme-dev "
+        "--member=user:ann@example.com --role=roles/artifactregistry.admin",
+        EXISTING,
+        project={"lacking": {"artifactregistry.repositories.setIamPolicy"}},
+    ),
+    Fault(
+        "role-missing",
+        "gcloud kms keys add-iam-policy-binding data --keyring=ring --location=europe-west4 --project=acme-dev "
+        "--member=user:ann@example.com --role=roles/cloudkms.admin",
+        EXISTING,
+        project={"lacking": {"cloudkms.cryptoKeys.setIamPolicy"}},
+    ),
+    Fault(
+        "role-missing",
+        "gcloud secrets add-iam-policy-binding hf-token --project=acme-dev --member=user:ann@example.com "
+        "--role=roles/secretmanager.admin",
+        EXISTING,
+        project={"lacking": {"secretmanager.secrets.setIamPolicy"}},
+    ),
+    Fault(
+        "role-missing",
+        f"gcloud iam service-accounts add-iam-policy-binding {ACCOUNT} --member=user:ann@example.com "
+        "--role=roles/iam.serviceAccountUser",
+        EXISTING,
+        project={"lacking": {"iam.serviceAccounts.actAs"}},
+    ),
+    Fault(
+        "submitter-missing",
+        f"{SET} --path 'vertex-training:identity.submitters[1]' user:ann@example.com",
+        {"identity": {"submitters": ["user:bob@example.com"]}},
+        project={"lacking": {"iam.serviceAccounts.actAs"}},
+    ),
+    Fault(
+        "agent-role",
+        grant("roles/aiplatform.serviceAgent", AGENT),
+        {"identity": {"agentRoles": False}},
+        project={"members": {}},
+    ),
+    Fault(
+        "account-role", grant("roles/logging.logWriter", f"serviceAccount:{ACCOUNT}"), EXISTING, project={"members": {}}
+    ),
+    Fault(
+        "attachment-grant",
+        grant("roles/compute.networkAdmin", AGENT, "host-project"),
+        ATTACHED,
+        project={"members": {}},
+    ),
+    Fault(
+        "registry-key-grant",
+        "gcloud kms keys add-iam-policy-binding data --keyring=ring --location=europe-west4 --project=acme-dev "
+        "--member=serviceAccount:service-999999@gcp-sa-artifactregistry.iam.gserviceaccount.com "
+        "--role=roles/cloudkms.cryptoKeyEncrypterDecrypter",
+        OTHERS_KEY,
+        {f"cloudkms/{KEY}:getIamPolicy": {}},
+    ),
+    Fault(
+        "account-missing",
+        "gcloud iam service-accounts create train --project=acme-dev",
+        EXISTING,
+        {f"iam/projects/-/serviceAccounts/{ACCOUNT}": 404},
+    ),
+    Fault(
+        "account-disabled",
+        f"gcloud iam service-accounts enable {ACCOUNT} --project=acme-dev",
+        EXISTING,
+        {f"iam/projects/-/serviceAccounts/{ACCOUNT}": {"disabled": True}},
+    ),
+    Fault(
+        "bucket-missing",
+        "gcloud storage buckets create gs://theirs --location=europe-west4 --uniform-bucket-level-access "
+        "--project=acme-dev",
+        EXISTING,
+        {"storage/b/theirs": 404},
+    ),
+    Fault(
+        "bucket-region",
+        "gcloud storage buckets create gs://theirs-europe-west4 --location=europe-west4 --uniform-bucket-level-access "
+        f"--project=acme-dev && {SET} --path vertex-training:bucket.existing theirs-europe-west4",
+        EXISTING,
+        {"storage/b/theirs": {"location": "US", "iamConfiguration": {"uniformBucketLevelAccess": {"enabled": True}}}},
+    ),
+    Fault(
+        "bucket-uniform",
+        "gcloud storage buckets update gs://theirs --uniform-bucket-level-access",
+        EXISTING,
+        {"storage/b/theirs": {"location": "EUROPE-WEST4"}},
+    ),
+    Fault(
+        "bucket-taken",
+        f"{SET} --path vertex-training:bucket.name acme-dev-team-dev-123456789012",
+        resources={"storage/b/acme-dev-team-dev": {"location": "US", "projectNumber": "1"}},
+    ),
+    Fault(
+        "registry-missing",
+        "gcloud artifacts repositories create images --repository-format=docker --location=europe-west4 "
+        "--project=acme-dev",
+        EXISTING,
+        {f"artifactregistry/{REPOSITORY}": 404},
+    ),
+    Fault(
+        "registry-format",
+        "gcloud artifacts repositories create images-docker --repository-format=docker --location=europe-west4 "
+        f"--project=acme-dev && {SET} --path vertex-training:registry.existing {REPOSITORY}-docker",
+        EXISTING,
+        {f"artifactregistry/{REPOSITORY}": {"format": "MAVEN"}},
+    ),
+    Fault("key-missing", f"gcloud kms keys create data {NEW_KEY}", EXISTING, {f"cloudkms/{KEY}": 404}),
+    Fault(
+        "key-purpose",
+        f"gcloud kms keys create data-data {NEW_KEY} && {SET} --path vertex-training:kmsKey {KEY}-data",
+        EXISTING,
+        {f"cloudkms/{KEY}": {"purpose": "ASYMMETRIC_SIGN"}},
+    ),
+    Fault(
+        "key-disabled",
+        "gcloud kms keys versions enable 3 --key=data --keyring=ring --location=europe-west4 --project=acme-dev",
+        EXISTING,
+        {
+            f"cloudkms/{KEY}": {
+                "purpose": "ENCRYPT_DECRYPT",
+                "primary": {"name": f"{KEY}/cryptoKeyVersions/3", "state": "DISABLED"},
+            }
+        },
+    ),
+    Fault(
+        "key-disabled",
+        "gcloud kms keys versions restore 3 --key=data --keyring=ring --location=europe-west4 --project=acme-dev",
+        EXISTING,
+        {
+            f"cloudkms/{KEY}": {
+                "purpose": "ENCRYPT_DECRYPT",
+                "primary": {"name": f"{KEY}/cryptoKeyVersions/3", "state": "DESTROY_SCHEDULED"},
+            }
+        },
+    ),
+    Fault(
+        "secret-missing",
+        "gcloud secrets create hf-token --replication-policy=automatic --project=acme-dev",
+        EXISTING,
+        {f"secretmanager/{SECRET}": 404},
+    ),
+    Fault(
+        "network-missing", "gcloud compute networks create vpc --project=777777", EXISTING, {f"compute/{NETWORK}": 404}
+    ),
+    Fault(
+        "connection-missing",
+        f"{SET} --path vertex-training:network.peering.prefixLength 16",
+        EXISTING,
+        {CONNECTIONS: {}},
+    ),
+    Fault("connection-ranges", f"{SET} --path 'vertex-training:network.peering.reservedIpRanges[0]' google", PEERED),
+    Fault(
+        "range-missing",
+        "gcloud services vpc-peerings update --service=servicenetworking.googleapis.com --network=vpc "
+        "--ranges=elsewhere,google --project=777777",
+        EXISTING,
+        {CONNECTIONS: {"connections": [{"reservedPeeringRanges": ["elsewhere"]}]}},
+    ),
+    Fault(
+        "attachment-missing",
+        "gcloud compute network-attachments create jobs --region=europe-west4 --subnets=SUBNETWORK "
+        "--connection-preference=ACCEPT_MANUAL --project=host-project",
+        ATTACHED,
+        {f"compute/{ATTACHMENT}": 404},
+    ),
+    Fault(
+        "subnetwork-missing",
+        "gcloud compute networks subnets create jobs --region=europe-west4 --network=NETWORK --range=10.0.0.0/24 "
+        "--project=acme-dev",
+        {"network": {"attachment": {"subnetwork": "jobs"}}},
+        {f"compute/{SUBNETWORK}": 404},
+    ),
+    Fault(
+        "tensorboard-missing",
+        "gcloud ai tensorboards create --display-name=training --region=europe-west4 --project=acme-dev",
+        EXISTING,
+        {f"aiplatform/{BOARD}": 404},
+    ),
+    Fault(
+        "channel-missing",
+        "gcloud beta monitoring channels list --project=acme-dev",
+        EXISTING,
+        {f"monitoring/{CHANNEL}": 404},
+    ),
+    Fault(
+        "quota-short",
+        "gcloud beta quotas preferences create --service=aiplatform.googleapis.com "
+        "--quota-id=CustomModelTraining-cpus-PerProjectPerRegion --preferred-value=8 --dimensions=region=europe-west4 "
+        "--project=acme-dev",
+        resources={
+            QUOTAS: answer_quota_infos(
+                "projects/acme-dev", "aiplatform.googleapis.com", {"GCP_STANDIN_QUOTAS": '{"cpus": 4}'}
+            )
+        },
+    ),
+    Fault(
+        "location-refused",
+        f"{POLICIES} allow gcp.resourceLocations in:europe-west4-locations --project=acme-dev",
+        project=policy("gcp.resourceLocations", allowedValues=["in:us-locations", "europe-west1"]),
+    ),
+    Fault(
+        "service-refused",
+        f"{POLICIES} describe gcp.restrictServiceUsage --effective --project=acme-dev",
+        project=policy("gcp.restrictServiceUsage", deniedValues=["is:aiplatform.googleapis.com"]),
+    ),
+    Fault(
+        "accounts-refused",
+        f"{POLICIES} disable-enforce iam.disableServiceAccountCreation --project=acme-dev",
+        project=policy("iam.disableServiceAccountCreation", enforced=True),
+    ),
+    Fault(
+        "account-elsewhere",
+        f"{POLICIES} disable-enforce iam.disableCrossProjectServiceAccountUsage --project=other-project",
+        {"identity": {"existing": OTHER_ACCOUNT}},
+        project=policy("iam.disableCrossProjectServiceAccountUsage", enforced=True),
+    ),
+    Fault(
+        "key-required",
+        f"{SET} --path vertex-training:kmsKey projects/acme-dev/locations/europe-west4/keyRings/RING/cryptoKeys/KEY",
+        project=policy("gcp.restrictNonCmekServices", deniedValues=["aiplatform.googleapis.com"]),
+    ),
+    Fault(
+        "key-refused",
+        f"{POLICIES} allow gcp.restrictCmekCryptoKeyProjects under:projects/acme-dev --project=acme-dev",
+        EXISTING,
+        project=policy("gcp.restrictCmekCryptoKeyProjects", allowedValues=["under:projects/keys"]),
+    ),
+    Fault(
+        "members-refused",
+        f"{POLICIES} describe iam.allowedPolicyMemberDomains --effective --project=acme-dev",
+        {"identity": {"submitters": ["user:ann@example.com", "user:eve@else.org"]}},
+        project=policy("iam.allowedPolicyMemberDomains", allowedValues=["C01abcdef"]),
+    ),
+    Fault(
+        "bucket-hidden",
+        f"{SET} --path vertex-training:bucket.name acme-dev-team-dev-123456789012",
+        resources={"storage/b/acme-dev-team-dev": 403},
+    ),
+]
+OF_CREDENTIALS = {rule for rule, about in RULES.items() if about.check == "credentials"} - {"credentials-refused"}
+
+
+@pytest.fixture
+def project(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[GoogleProject]:
+    """A healthy project behind the endpoints of this process, whose folder is that of a Pulumi project."""
+    with google_project(healthy()) as served:
+        for name, address in served.variables.items():
+            monkeypatch.setenv(name, address)
+        monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", "token")
+        monkeypatch.chdir(tmp_path)
+        yield served
+    credentials.use_config({})
+
+
+def prepare(folder: Path, stack: dict[str, Any], **config: Any) -> None:
+    """Write a project with a stack `dev`."""
+    keys = {f"vertex-training:{key}": value for key, value in {**PLAIN, **stack}.items()}
+    write(
+        folder,
+        {
+            "Pulumi.yaml": "name: team\nruntime: python\nstackConfigDir: stacks\n",
+            "stacks/Pulumi.dev.yaml": yaml.safe_dump({"config": {**keys, **config}}),
+            "stacks/Pulumi.local.yaml": "config: {vertex-training:target: local}\n",
+            "jobs.yaml": JOBS,
+        },
+    )
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, list[str]]:
+    """The exit code and the lines of the command."""
+    code = cli.main(["doctor", *arguments])
+    return code, capsys.readouterr().out.splitlines()
+
+
+def findings(capsys: pytest.CaptureFixture[str]) -> dict[str, tuple[str, str]]:
+    """Message and remedy by id."""
+    cli.main(["doctor", "--stack", "dev", "--json"])
+    found = json.loads(capsys.readouterr().out)["findings"]
+    assert len({each["id"] for each in found}) == len(found)
+    return {each["id"]: (each["message"], each["remedy"]) for each in found}
+
+
+def changes(project: GoogleProject) -> list[tuple[str, str]]:
+    """Requests that could change something: all but a GET and the POSTs that Google's references call reads."""
+    reads = (":testIamPermissions", ":getIamPolicy", ":getEffectiveOrgPolicy")
+    return [
+        each for each in project.requests if each[0] != "GET" and not (each[0] == "POST" and each[1].endswith(reads))
+    ]
+
+
+@pytest.mark.parametrize("stack", [{}, EXISTING, ATTACHED, OTHERS_KEY], ids=["plain", "existing", "attached", "key"])
+def test_a_healthy_project_is_one_line(
+    project: GoogleProject, tmp_path: Path, capsys: pytest.CaptureFixture[str], stack: dict[str, Any]
+) -> None:
+    number = "999999"
+    agent = f"serviceAccount:service-{number}@gcp-sa-artifactregistry.iam.gserviceaccount.com"
+    project.resources[f"cloudkms/{KEY}:getIamPolicy"] = {"bindings": [{"role": "r", "members": [agent]}]}
+    prepare(tmp_path, stack)
+    code, lines = run(capsys, "--stack", "dev")
+    assert code == 0
+    count = len(project.requests)
+    assert lines == [
+        "stack dev, project acme-dev, as user:ann@example.com: nothing stands in the way of `pulumi up` "
+        f"({count} look-ups)"
+    ]
+    assert changes(project) == []
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.rule)
+def test_one_fault_is_told_with_its_remedy(
+    project: GoogleProject, tmp_path: Path, capsys: pytest.CaptureFixture[str], fault: Fault
+) -> None:
+    project.resources |= fault.resources
+    for name, value in fault.project.items():
+        setattr(project, name, value)
+    prepare(tmp_path, fault.stack)
+    code, lines = run(capsys)
+    kind = "problem" if RULES[fault.rule].is_certain else "cannot tell"
+    pattern = re.sub(r"\\\{\w+\\\}", ".+", re.escape(RULES[fault.rule].message))
+    assert len(lines) == 3, lines
+    assert re.fullmatch(f"{kind}: {CHECKS[RULES[fault.rule].check].title}: {pattern}", lines[1])
+    assert lines[2] == f"  {fault.remedy}"
+    assert code == (1 if RULES[fault.rule].is_certain else 2)
+    assert changes(project) == []
+
+
+def test_each_rule_has_a_fault() -> None:
+    assert {fault.rule for fault in FAULTS} == RULES.keys() - OF_CREDENTIALS
+    assert len(FAULTS) >= 30
+
+
+def test_missing_credentials_are_told(
+    project: GoogleProject, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing() -> None:
+        raise DefaultCredentialsError("none")
+
+    monkeypatch.delenv("GOOGLE_OAUTH_ACCESS_TOKEN")
+    monkeypatch.setattr(credentials, "load", missing)
+    prepare(tmp_path, {})
+    found = findings(capsys)
+    assert [(rule, remedy) for rule, (_, remedy) in found.items()] == [
+        ("credentials-missing", "gcloud auth application-default login")
+    ]
+    assert project.requests == []
+
+
+def test_a_users_quota_project_is_looked_for(
+    project: GoogleProject, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GOOGLE_CLOUD_QUOTA_PROJECT", raising=False)
+    monkeypatch.setattr(credentials, "load", lambda: Credentials("t", refresh_token="r"))
+    prepare(tmp_path, {})
+    assert {rule: remedy for rule, (_, remedy) in findings(capsys).items()} == {
+        "quota-project": "gcloud auth application-default set-quota-project acme-dev",
+        "provider-quota-project": f"{SET} gcp:userProjectOverride true && {SET} gcp:billingProject acme-dev",
+    }
+    monkeypatch.setattr(credentials, "load", lambda: Credentials("t", refresh_token="r", quota_project_id="acme-dev"))
+    prepare(tmp_path, {}, **{"gcp:userProjectOverride": True, "gcp:billingProject": "acme-dev"})
+    assert findings(capsys) == {}
+
+
+def test_a_refused_quota_project_is_told(
+    project: GoogleProject, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusal = {"error": {"code": 403, "message": "Caller", "details": [{"reason": "USER_PROJECT_DENIED"}]}}
+    monkeypatch.setattr(project, "answer", lambda *_: (403, refusal))
+    prepare(tmp_path, {})
+    assert {rule: remedy for rule, (_, remedy) in findings(capsys).items()} == {
+        "quota-project-refused": grant("roles/serviceusage.serviceUsageConsumer", "MEMBER")
+    }
+
+
+def test_encrypted_credentials_are_not_taken_for_ones(
+    project: GoogleProject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prepare(tmp_path, {"secrets": {"hfToken": {"secure": "v1:abc"}}}, **{"gcp:credentials": {"secure": "v1:xyz"}})
+    assert {rule: remedy for rule, (_, remedy) in findings(capsys).items()} == {
+        "credentials-secret": "export GOOGLE_CREDENTIALS=KEY_FILE"
+    }
+
+
+LOOKS = {
+    "apis": ("serviceusage", {}),
+    "billing": ("cloudbilling", {}),
+    "accounts": ("iam", EXISTING),
+    "bucket": ("storage", EXISTING),
+    "registry": ("artifactregistry", EXISTING),
+    "keys": ("cloudkms", EXISTING),
+    "secrets": ("secretmanager", EXISTING),
+    "network": ("compute", EXISTING),
+    "tensorboard": ("aiplatform", EXISTING),
+    "alerts": ("monitoring", EXISTING),
+    "quota": ("cloudquotas", {}),
+}
+"""By check, the API that it asks, and a stack that makes it do so."""
+
+
+@pytest.mark.parametrize("check", [*LOOKS, "grants", "policies"])
+def test_what_may_not_be_looked_at_is_told(
+    project: GoogleProject, tmp_path: Path, capsys: pytest.CaptureFixture[str], check: str
+) -> None:
+    api, stack = LOOKS.get(check, ("", EXISTING))
+    project.forbidden = {api}
+    if check == "grants":
+        project.resources["cloudresourcemanager/projects/acme-dev:getIamPolicy"] = 403
+    if check == "policies":
+        project.resources["cloudresourcemanager/projects/acme-dev:getEffectiveOrgPolicy"] = 403
+    prepare(tmp_path, stack)
+    found = findings(capsys)
+    # Where nobody may look, nobody is known to hold a permission either.
+    found = {rule: texts for rule, texts in found.items() if rule != "role-missing"}
+    (message, remedy) = found.pop(f"{check}-unknown")
+    assert found == {}
+    assert "may not look" in message and CHECKS[check].permissions in message
+    assert f"--role={CHECKS[check].role}" in remedy and "--member=user:ann@example.com" in remedy
+
+
+@pytest.mark.parametrize("check", LOOKS)
+def test_an_api_that_is_off_cannot_be_asked(
+    project: GoogleProject, tmp_path: Path, capsys: pytest.CaptureFixture[str], check: str
+) -> None:
+    api, stack = LOOKS[check]
+    project.disabled = {api}
+    prepare(tmp_path, stack)
+    found = findings(capsys)
+    rules = {"api-off"} if api == "serviceusage" else {f"{check}-unknown"}
+    assert rules <= found.keys() <= rules | {"deployer-unknown"}
+    assert all(f"{api}.googleapis.com" in remedy for _, remedy in found.values())
+
+
+@pytest.mark.parametrize("api", ["cloudbilling", "cloudresourcemanager", "openidconnect"])
+def test_an_api_that_hangs_takes_no_longer(
+    project: GoogleProject,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    api: str,
+) -> None:
+    monkeypatch.setattr(cloud, "CALL_SECONDS", 0.3)
+    project.hanging = {api}
+    prepare(tmp_path, {})
+    code, lines = run(capsys, "--stack", "dev")
+    if api == "openidconnect":
+        assert code == 0 and "as MEMBER: nothing" in lines[0]
+    else:
+        assert code == 2
+        assert [line for line in lines if "has not answered in full within" in line] == lines[1:]
+
+
+def test_all_calls_share_the_ten_seconds(
+    project: GoogleProject, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert command.SIGN_IN_SECONDS < command.SECONDS < 10
+    monkeypatch.setattr(command, "SECONDS", 0.0)
+    prepare(tmp_path, {})
+    code, lines = run(capsys, "--stack", "dev")
+    assert code == 2 and project.requests == []
+    assert len(lines) == 2 and lines[1].endswith("was not asked, as there was no time left")
+
+
+GARBAGE = ["", "<html>", "[]", "null", '"x"', "{", "[" * 100_000, '{"permissions": 7, "projectNumber": "x"}', "\x00"]
+
+
+@pytest.mark.parametrize("text", GARBAGE, ids=range(len(GARBAGE)))
+def test_garbage_is_no_traceback(
+    project: GoogleProject, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    project.garbage = text
+    prepare(tmp_path, {})
+    code, lines = run(capsys, "--stack", "dev")
+    assert code == 2 and len(lines) == 2 and "proxy" in lines[1]
+
+
+SHAPES: list[Any] = [{"bindings": 7}, {"services": [1]}, {"services": [{}]}, {"permissions": 3}, {"listPolicy": []}]
+SHAPES += [
+    {"quotaInfos": [[]]},
+    {"connections": {"a": 1}},
+    {"primary": [], "purpose": "ENCRYPT_DECRYPT"},
+    {"location": 7},
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_answers_of_other_shapes_are_no_traceback(
+    project: GoogleProject,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    shape: Any,
+) -> None:
+    answer = project.answer
+
+    def other(api: str, path: str, *request: Any) -> tuple[int, Any]:
+        is_first = path in ("projects/acme-dev", "userinfo")
+        return answer(api, path, *request) if is_first else (200, shape)
+
+    monkeypatch.setattr(project, "answer", other)
+    prepare(tmp_path, EXISTING)
+    code, lines = run(capsys, "--stack", "dev")
+    assert code in (1, 2) and lines
+
+
+def test_a_post_that_changes_something_is_never_sent() -> None:
+    reader = cloud.Cloud("acme-dev", "us-central1", 1e9, lambda _: None)
+    for path in ("projects/acme-dev:setIamPolicy", "projects/acme-dev", "projects/acme-dev:undelete"):
+        with pytest.raises(AssertionError, match="may change something"):
+            reader.ask("cloudresourcemanager", path)
+
+
+def test_credentials_go_to_google_alone(
+    project: GoogleProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signed: list[str] = []
+    reader = cloud.Cloud("acme-dev", "us-central1", 1e9, lambda headers: signed.append(str(headers)))
+    assert reader.get("openidconnect", "userinfo") == {"email": "ann@example.com"}
+    assert signed == []
+
+
+def test_a_number_is_looked_up_if_missing(
+    project: GoogleProject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prepare(tmp_path, {})
+    file = tmp_path / "stacks" / "Pulumi.dev.yaml"
+    config = yaml.safe_load(file.read_text())["config"]
+    del config["vertex-training:projectNumber"]
+    file.write_text(yaml.safe_dump({"config": config}))
+    assert findings(capsys) == {}
+
+
+def test_invalid_settings_are_problems(
+    project: GoogleProject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prepare(tmp_path, {"region": "Mars"})
+    assert cli.main(["doctor"]) == 1
+    assert '"Mars" is not the name of a region' in capsys.readouterr().err
+    assert list(findings(capsys)) == ["settings"]
+    assert project.requests == []
+
+
+def test_a_local_stack_needs_no_doctor(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], project: GoogleProject
+) -> None:
+    prepare(tmp_path, {})
+    code, lines = run(capsys, "--stack", "local")
+    assert (code, lines) == (0, [command.LOCAL.format(stack="local")])
+    assert project.requests == []
+
+
+def test_an_unknown_stack_is_wrong_usage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["doctor"]) == 2
+    assert "there is no Pulumi.yaml" in capsys.readouterr().err
+    prepare(tmp_path, {})
+    assert cli.main(["doctor", "--stack", "prod"]) == 2
+    assert 'no stack file of "prod"' in capsys.readouterr().err
+    (tmp_path / "stacks" / "Pulumi.dev.yaml").write_text("a: [")
+    assert cli.main(["doctor", "--stack", "dev"]) == 2
+    assert "cannot be read" in capsys.readouterr().err
+
+
+def test_config_of_the_project_file_counts(tmp_path: Path) -> None:
+    about = "name: team\nstackConfigDir: s\nconfig: {gcp:project: {value: a-project}, gcp:region: us-east1, own: 3}\n"
+    write(
+        tmp_path,
+        {"Pulumi.yaml": about, "s/Pulumi.x.yaml": "config: {vertex-training:target: gcp, gcp:region: us-west1}\n"},
+    )
+    root, name, stack, config = command.read_stack(tmp_path / "s", None)
+    assert (root, name, stack) == (tmp_path, "team", "x")
+    assert config == {
+        "vertex-training:target": "gcp",
+        "gcp:project": "a-project",
+        "gcp:region": "us-west1",
+        "team:own": "3",
+    }
+
+
+@pytest.mark.parametrize(
+    ("rules", "names", "is_allowed"),
+    [
+        ({}, {"a"}, True),
+        ({"allValues": "ALLOW"}, {"a"}, True),
+        ({"allValues": "DENY"}, {"a"}, False),
+        ({"allowedValues": ["is:a"]}, {"a"}, True),
+        ({"allowedValues": ["b"]}, {"a"}, False),
+        ({"deniedValues": ["a"]}, {"a"}, False),
+        ({"deniedValues": ["b"]}, {"a"}, True),
+        ({"allowedValues": ["a"], "deniedValues": ["a"]}, {"a"}, False),
+    ],
+)
+def test_list_policies_are_read_as_documented(rules: dict[str, Any], names: set[str], is_allowed: bool) -> None:
+    assert allows({"listPolicy": rules}, names) is is_allowed
+
+
+@pytest.mark.parametrize(
+    "group", ["in:eu-locations", "in:europe-locations", "in:europe-west4-locations", "in:low-carbon-locations"]
+)
+def test_groups_of_locations_hold_their_regions(
+    project: GoogleProject, tmp_path: Path, capsys: pytest.CaptureFixture[str], group: str
+) -> None:
+    project.policies = {"gcp.resourceLocations": {"listPolicy": {"allowedValues": ["us-east1", group]}}}
+    prepare(tmp_path, {})
+    assert findings(capsys) == {}
+
+
+def test_the_page_has_all_rules() -> None:
+    page = (ROOT / PAGE).read_text()
+    rows = re.findall(r"^\| `([a-z-]+)` \| (.+?) \| `(.+?)` \|$", page, re.MULTILINE)
+
+    def readable(text: str) -> str:
+        return re.sub(r"\{(\w+)\}", lambda name: name[1].upper(), text)
+
+    expected = [
+        (rule, f"{CHECKS[about.check].title}: {readable(about.message)}", readable(about.remedy))
+        for rule, about in RULES.items()
+    ]
+    assert rows == expected
+    looks = re.findall(r"^\| ([a-zA-Z' ]+) \| `([a-zA-Z., `]+)` \| `(roles/\S+)` \|$", page, re.MULTILINE)
+    assert looks == [
+        (about.title, "`, `".join(about.permissions.split(", ")), about.role) for about in CHECKS.values() if about.role
+    ]
+
+
+def test_grants_quote_what_a_shell_would_read() -> None:
+    assert (
+        Place("bucket", "a b")
+        .grant("roles/x", "user:$(id)@x")
+        .endswith("'gs://a b' '--member=user:$(id)@x' --role=roles/x")
+    )
