@@ -1,4 +1,4 @@
-"""The command `vertex-training`: a look at a project, reviews, prices, JSON Schemas and the conversion of legacy jobs.
+"""The command `vertex-training`: a look at a project, reviews of previews, parity with Vertex AI, prices, and more.
 
 Each command imports what it needs when it runs: Pulumi's SDK and the API's types take half of a second, and `--help`
 needs neither. argparse stays: it is loaded in 8 ms, and three lines describe an option.
@@ -53,6 +53,22 @@ example:
   vertex-training check-plan plan.json state.json && pulumi up --plan plan.json
 
 exit codes: 0 the plan is newer than the state; 1 it is not, or cannot be read; 2 wrong usage
+"""
+_PARITY = """\
+Asks Vertex AI and the emulator the same, and reports what they answer differently, by the rows of
+docs/fidelity.md: what a job is created with, its states, its errors and its variables, lists, trials
+and objects. It runs small jobs in your project, says first what they can cost at most, and removes
+all that it has made, also after Ctrl-C.
+"""
+_PARITY_EPILOG = """\
+example:
+  vertex-training parity --project acme-sandbox --budget 2 > parity.md
+  vertex-training parity --clean            after a run that was killed
+
+The report names no project, number, account, token or bucket. --capture writes the answers of Vertex
+AI, masked as well, and --against compares the emulator with them, without a project.
+
+exit codes: 0 all answers agree; 1 some differ, or were not given; 2 wrong usage, or nothing was asked
 """
 _CONVERT = """\
 Converts a training job of the legacy AI Platform Training (a Job, or a TrainingInput alone; YAML or
@@ -118,6 +134,20 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("plan", metavar="plan.json", help="the file of `pulumi preview --save-plan`")
     command.add_argument("state", metavar="state.json", help="the output of `pulumi stack export`; - for stdin")
 
+    command = add("parity", _parity, "compare the emulator with Vertex AI in a project", _PARITY, _PARITY_EPILOG)
+    command.add_argument("--project", default="", metavar="P", help="the project in which Vertex AI is asked")
+    command.add_argument("--region", default="us-central1", metavar="R", help="default: us-central1")
+    command.add_argument("--budget", type=float, default=2, metavar="USD", help="run nothing above this; default: 2")
+    command.add_argument("--bucket", default="", metavar="B", help="use this bucket; default: make one, and remove it")
+    command.add_argument("--only", action="append", default=[], metavar="GLOB", help="run these probes; repeatable")
+    command.add_argument("--list", action="store_true", help="print the probes, and ask nothing")
+    command.add_argument("--clean", action="store_true", help="remove what runs that were killed have left")
+    command.add_argument("--capture", type=Path, metavar="DIR", help="write what Vertex AI answers, a file for a probe")
+    command.add_argument("--against", type=Path, metavar="DIR", help="take captured answers in place of Vertex AI's")
+    command.add_argument("--endpoint", default="", metavar="URL", help="ask this server in place of Vertex AI")
+    command.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON, too")
+    command.add_argument("--yes", "-y", action="store_true", help="do not ask before jobs run")
+
     help = "convert a job of AI Platform Training into a declaration"
     command = add("convert-legacy", lambda args: convert_legacy(args.file), help, _CONVERT, _CONVERT_EPILOG)
     command.add_argument("file", type=Path, metavar="job.yaml", help="the legacy job")
@@ -152,6 +182,21 @@ def _check_plan(args: argparse.Namespace) -> int:
     from .review.commands import check_plan
 
     return check_plan(args.plan, args.state)
+
+
+def _parity(args: argparse.Namespace) -> int:
+    from .parity import command
+
+    if args.list:
+        return command.show(args.only)
+    if args.clean:
+        return command.clean()
+    if not args.project and not args.against:
+        sys.stderr.write("vertex-training: --project: is missing; name the project in which Vertex AI is asked\n")
+        return 2
+    names = ("region", "budget", "bucket", "only", "endpoint", "against", "capture", "json", "yes")
+    options = {name: getattr(args, name) for name in names}
+    return command.parity(command.Options(project=args.project or "local", **options))
 
 
 def convert_legacy(file: Path) -> int:

@@ -16,7 +16,7 @@ _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 class ForwardingProxy:
     """Forwards to the URL `upstream`. `record_call` is told of each call before its answer is passed on.
 
-    `edit_answer` may change it.
+    `edit_answer` and `edit_head` may change it.
     """
 
     def __init__(self, upstream: str) -> None:
@@ -28,6 +28,10 @@ class ForwardingProxy:
     def edit_answer(self, method: str, path: str, content: bytes) -> bytes:
         """Return what to pass on of an answer."""
         return content
+
+    def edit_head(self, method: str, path: str, status: int, content_type: str) -> tuple[int, str]:
+        """Return the status and the content type to pass on with it."""
+        return status, content_type
 
     @contextmanager
     def serving(self) -> Iterator[str]:
@@ -49,14 +53,16 @@ class ForwardingProxy:
                     status, passed_on, content = reply.status, reply.headers, reply.read()
                 proxy.record_call(self.command, self.path)
                 content = proxy.edit_answer(self.command, self.path, content)
+                content_type = passed_on.get("Content-Type", "application/json")
+                status, content_type = proxy.edit_head(self.command, self.path, status, content_type)
                 self.send_response(status)
-                self.send_header("Content-Type", passed_on.get("Content-Type", "application/json"))
+                self.send_header("Content-Type", content_type)
                 self.send_header(MARKER_HEADER, passed_on.get(MARKER_HEADER, ""))
                 self.send_header("Content-Length", str(len(content)))
                 self.end_headers()
                 self.wfile.write(content)
 
-            do_GET = do_POST = do_DELETE = answer  # noqa: N815
+            do_GET = do_POST = do_DELETE = do_PUT = do_PATCH = answer  # noqa: N815
 
             def log_message(self, *_: object) -> None:
                 pass

@@ -24,6 +24,7 @@ LAYERS = {
             "images",
             "packages",
             "legacy",
+            "parity",
             "workflow",
         ),
         ("jobs",),

@@ -1,0 +1,233 @@
+"""The command `vertex-training parity`: asks Vertex AI and the emulator the same, and reports what differs."""
+
+import json
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vertex_api.estimates.prices import ZERO, Money, bundled_prices
+
+from . import probes, report
+from .probes import Probe
+from .report import Finding
+from .side import Answer, Journal, ParityFailed, Run, Side, masked
+
+JOURNAL = Path(".parity-journal")
+IMAGE = "python:3.11-slim-bookworm"
+"""What probes run: Vertex AI pulls it from Docker Hub, as it was recorded to take such images (docs/fidelity.md)."""
+_AT_ONCE = 8
+_START_SECONDS = 60
+_SERVICE_PAUSE, _EMULATOR_PAUSE = 5.0, 0.3
+"""Seconds between polls."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of the command."""
+
+    project: str
+    region: str
+    budget: float
+    bucket: str
+    only: Sequence[str]
+    endpoint: str
+    against: Path | None
+    capture: Path | None
+    json: Path | None
+    yes: bool
+
+
+def show(only: Sequence[str]) -> int:
+    """Print the probes. Returns the exit code."""
+    for probe in probes.load(only or ["*"]):
+        print(f"{probe.name}: {probe.title}{' (only if it is named)' if probe.is_opt_in else ''}")  # noqa: T201
+    return 0
+
+
+def clean() -> int:
+    """Remove what runs that were killed have left. Returns the exit code: 1 if something may still be there."""
+    journal = Journal(JOURNAL)
+    try:
+        for run in journal.runs():
+            _clean(run)
+            journal.remove(run)
+            print(f"{run.id}: nothing is left")  # noqa: T201
+    except ParityFailed as error:
+        sys.stderr.write(f"vertex-training: {error}\n")
+        return 1
+    return 0
+
+
+def parity(options: Options) -> int:
+    """Run the probes and write the report to standard output. Returns the exit code: 0, 1 if something differs."""
+    try:
+        chosen = probes.load(options.only)
+        if not chosen:
+            raise ParityFailed(f"--only: no probe is named {' or '.join(options.only)}; --list shows them")
+        if not options.against:
+            _agree(chosen, options)
+        findings = _findings(chosen, options)
+    except ParityFailed as error:
+        sys.stderr.write(f"vertex-training: {error}\n")
+        return 2
+    sys.stdout.write(report.to_markdown(findings))
+    if options.json:
+        options.json.write_text(report.to_json(findings), encoding="utf-8")
+    return 1 if any(each.differences or each.failure for each in findings) else 0
+
+
+def _agree(chosen: Sequence[Probe], options: Options) -> None:
+    """Show what a run can cost at most, and go on if that is within the budget and agreed to. Raises ParityFailed."""
+    prices = bundled_prices()
+    total = sum((probe.cost(options.region, prices) for probe in chosen), ZERO)
+    lines = probes.plan_lines(chosen, options.region, prices)
+    place = f"{options.project} in {options.region}"
+    sys.stderr.write("\n".join([f"{len(chosen)} probes in {place}, at most {total} by list price:", *lines]) + "\n")
+    if total > options.budget:
+        raise ParityFailed(f"--budget: {Money(options.budget)} is less than {total}; raise it, or choose with --only")
+    if options.yes:
+        return
+    if not sys.stdin.isatty():
+        raise ParityFailed("nothing is run before somebody agrees; give --yes")
+    sys.stderr.write("Run them? [y/N] ")
+    if input().strip().lower() not in ("y", "yes"):
+        raise ParityFailed("nothing was run")
+
+
+def _findings(chosen: Sequence[Probe], options: Options) -> list[Finding]:
+    id_ = f"parity-{secrets.token_hex(4)}"
+    folder = tempfile.mkdtemp(prefix="vertex-training-parity-")
+    bucket = options.bucket or f"{id_}-{secrets.token_hex(4)}"
+    run = Run(id_, options.project, options.region, options.endpoint, bucket, not options.bucket, folder)
+    journal = Journal(JOURNAL)
+    journal.add(run)
+    try:
+        return _ask(chosen, run, options)
+    finally:
+        _clean(run, only_emulator=options.against is not None)
+        journal.remove(run)
+
+
+def _ask(chosen: Sequence[Probe], run: Run, options: Options) -> list[Finding]:
+    """Ask both sides, some probes at a time, with a line for each that is done."""
+    with _emulator(run) as emulator:
+        emulator.make_bucket()
+        service = None if options.against else _service(run)
+        if service:
+            service.make_bucket()
+
+        def ask(probe: Probe) -> Finding:
+            try:
+                theirs = _theirs(probe)
+                if theirs is None:
+                    return Finding(probe, failure=f"{options.against} has no answers to it")
+                finding = report.compare(probe, theirs, _masked(emulator, probe))
+            except ParityFailed as error:
+                finding = Finding(probe, failure=str(error))
+            sys.stderr.write(f"{probe.name}: {finding.failure or f'{len(finding.differences)} differences'}\n")
+            return finding
+
+        def _theirs(probe: Probe) -> list[Answer] | None:
+            if service is None:
+                assert options.against
+                return report.read(options.against, probe)
+            answers = _masked(service, probe)
+            if options.capture:
+                report.save(options.capture, probe, answers)
+            return answers
+
+        pool = ThreadPoolExecutor(_AT_ONCE)
+        try:
+            return list(pool.map(ask, chosen))
+        finally:  # a Ctrl-C too
+            for side in (emulator, service):
+                if side:
+                    side.stop.set()
+            pool.shutdown(cancel_futures=True)
+
+
+def _masked(side: Side, probe: Probe) -> list[Answer]:
+    return [
+        Answer(each.call, each.status, each.type, masked(each.body, side.run, side.image), each.states)
+        for each in side.answers(probe)
+    ]
+
+
+def _service(run: Run) -> Side:
+    """Return the side of Vertex AI, or of what answers in its place at `run.service`. Raises ParityFailed."""
+    import requests
+    from google.auth.exceptions import GoogleAuthError
+    from google.auth.transport.requests import AuthorizedSession
+
+    from vertex_api import credentials
+
+    if run.service:
+        url = run.service.rstrip("/")
+        return Side("service", url, url, requests.Session(), run, IMAGE, _EMULATOR_PAUSE)
+    try:
+        session: Any = AuthorizedSession(credentials.load())
+    except GoogleAuthError as error:
+        raise ParityFailed(f"no credentials of Google Cloud: {credentials.explain(error)}") from error
+    api = f"https://{run.region}-aiplatform.googleapis.com"
+    return Side("Vertex AI", api, "https://storage.googleapis.com", session, run, IMAGE, _SERVICE_PAUSE)
+
+
+@contextmanager
+def _emulator(run: Run) -> Iterator[Side]:
+    """Run an emulator on the folder of a run for the block. Raises ParityFailed."""
+    variables = json.loads(
+        _vertex_emulator("start", run, "--json", f"--project={run.project}", f"--region={run.region}")
+    )
+    url = variables["STORAGE_EMULATOR_HOST"]
+    yield _emulator_side(url, run)
+
+
+def _emulator_side(url: str, run: Run) -> Side:
+    import requests
+
+    session = requests.Session()
+    session.trust_env = False  # past the proxies that are set for the internet
+    return Side("emulator", url, url, session, run, IMAGE, _EMULATOR_PAUSE)
+
+
+def _clean(run: Run, *, only_emulator: bool = False) -> None:
+    """Remove all that a run has made on both sides. Raises ParityFailed."""
+    if Path(run.emulator).is_dir():
+        _remove_emulator(run)
+    if not only_emulator:
+        _service(run).clean()
+
+
+def _remove_emulator(run: Run) -> None:
+    """Stop the emulator of a run, and remove its containers and its folder. Raises ParityFailed."""
+    deadline = time.monotonic() + _START_SECONDS
+    while True:
+        _vertex_emulator("stop", run)
+        try:
+            _vertex_emulator("reset", run, "--yes")
+        except ParityFailed:  # one that a killed run was starting is there by now
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_EMULATOR_PAUSE)
+        else:
+            shutil.rmtree(run.emulator, ignore_errors=True)
+            return
+
+
+def _vertex_emulator(verb: str, run: Run, *options: str) -> str:
+    """Run a command of the emulator on the folder of a run and return what it prints. Raises ParityFailed."""
+    command = [sys.executable, "-m", "vertex_emulator", verb, f"--data={run.emulator}", *options]
+    done = subprocess.run(command, cwd="/", capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or ["it says nothing"]
+        raise ParityFailed(f"the emulator: {verb}: {lines[-1].removeprefix('vertex-emulator: ')}")
+    return done.stdout
