@@ -1,4 +1,4 @@
-"""Pulumi's engine: whether it lives, its request to cancel, and how it is spared tracebacks and debug messages.
+"""Pulumi's engine: whether it lives, its request to cancel, and how it is spared stack traces and debug messages.
 
 All of this is about the SDK's and the engine's own behaviour, tested with Pulumi 3.259.
 """
@@ -10,7 +10,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,26 @@ def report_plain_errors() -> None:
     host = sys.modules["__main__"]
     if hasattr(host, "_abort_with_traceback"):
         host.traceback = _CurrentError  # type: ignore[attr-defined]
+
+
+@contextmanager
+def without_stack_trace() -> Iterator[None]:
+    """Keep the SDK from sending the stack of calls with a resource that is registered meanwhile.
+
+    The engine does nothing with it but to write it, before and after each step of an update, with the whole state: of
+    a job it was two fifths, 14 frames of this package, the SDK and asyncio.
+    `traceback.extract_stack`, which the SDK calls, keeps to the limit; it returns no stack for fewer frames than its
+    own constructors have.
+    """
+    limit: int | None = getattr(sys, "tracebacklimit", None)
+    sys.tracebacklimit = 1
+    try:
+        yield
+    finally:
+        if limit is None:
+            del sys.tracebacklimit
+        else:
+            sys.tracebacklimit = limit
 
 
 def silence_debug_messages() -> None:

@@ -9,7 +9,7 @@ import pulumi
 from pulumi import dynamic
 from pulumi.runtime.settings import get_monitor
 
-from . import DYNAMIC_TYPE
+from . import DYNAMIC_TYPE, engine
 
 Result = TypeVar("Result")
 _OWN_PROVIDER = "has no effect: it is Pulumi's own for Python; credentials and the region come from the stack's config"
@@ -34,11 +34,11 @@ class PerRun(Generic[Result]):
 
     def get(self, make: Callable[[], Result]) -> Result:
         """Return the value of the current run, which `make` makes if there is none."""
-        engine = get_monitor()
-        if engine not in self._values:
+        connection = get_monitor()
+        if connection not in self._values:
             made = make()
-            self._values.setdefault(engine, made)
-        return self._values[engine]
+            self._values.setdefault(connection, made)
+        return self._values[connection]
 
     def clear(self) -> None:
         """Forget the values of all runs."""
@@ -68,7 +68,8 @@ class DynamicResource(dynamic.Resource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         refuse_options(f'{type(self).__name__} "{name}"', opts, _REFUSED)
-        super().__init__(provider, name, props, opts)
+        with engine.without_stack_trace():
+            super().__init__(provider, name, props, opts)
         self._raising_outputs: Mapping[str, pulumi.Output[Any]] = {}
         if pulumi.runtime.is_dry_run():
             return

@@ -1,5 +1,6 @@
 """The oldest and the newest SDK of Pulumi that the package is tried with, in place of the one of the lock."""
 
+import json
 import tomllib
 
 import pytest
@@ -30,6 +31,8 @@ def test_failures_are_one_line_and_other_jobs_run(project: Project, version: str
     project.up()
     assert project.outputs()["results"].keys() == {"good", "refused"}
     project.assert_no_changes()
+    jobs = {name for name, each in project.resources().items() if each["type"].endswith(":CustomJob")}
+    assert jobs and "stackTrace" not in "".join(json.dumps(project.resources()[name]) for name in jobs)
     project.destroy()
 
 

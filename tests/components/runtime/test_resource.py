@@ -78,6 +78,21 @@ def test_options_of_one_resource_reach_the_engine(kind: str) -> None:
     assert "Job" not in kind or "spec" in request.replaceOnChanges, "beside our own"
 
 
+@pytest.mark.parametrize("kind", DYNAMIC)
+def test_stack_traces_are_of_other_resources(kind: str) -> None:
+    class Other(pulumi.ComponentResource):
+        def __init__(self) -> None:
+            super().__init__("team:index:Other", "after")
+
+    def program() -> None:
+        ALL[kind]("one", pulumi.ResourceOptions(), Ground())
+        Other()
+
+    requests = graph(program).requests
+    assert [*requests[f"{kind}/one"].stackTrace.frames] == []
+    assert [*requests["Other/after"].stackTrace.frames] != []
+
+
 @pytest.mark.parametrize("kind", ALL)
 def test_a_parent_is_the_parent(kind: str) -> None:
     def program() -> None:
