@@ -28,8 +28,8 @@ PREVIEW_ROUNDS = {8: 15, 1_000: 5}
 JOBS = 1_000
 ROUNDS = 3
 MAX_RATIOS = {"up": 1.3, "up without a change": 1.15, "preview without a change": 1.15}
-"""The engine writes the whole state before and after each step of an `up`, so its cost follows the size of a resource in
-it, and grows with the square of their number.
+"""The engine writes the whole state before and after each step of an `up`, so its cost follows the size of a resource
+in it, and grows with the square of their number.
 
 1,000 jobs are 2.5 MB there and 1,000 of the others 2.3 MB: those have a short spec and no outputs of their own, but the
 call stack that Pulumi records (`engine.without_stack_trace`). With the inputs, outputs, options and parent of jobs, and

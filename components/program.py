@@ -89,7 +89,8 @@ def _take(name: str, prefix: str) -> None:
     if not other and name:
         raise pulumi.RunError(
             f'TrainingStack "{name}": must be made before the first resource that is given no foundation, which has '
-            "made that of the stack file already; move it up in the program, and such resources take its foundation"
+            "made that of the stack file already; move it up in the program, and such resources take its foundation; "
+            "if `run` makes it, make them in the function that `run` takes"
         )
     if other != name:
         raise pulumi.RunError(

@@ -123,14 +123,16 @@ def test_a_second_stack_needs_a_prefix(made: Callable[..., Graph]) -> None:
         made(lambda: (TrainingStack("training"), TrainingStack("us")))
 
 
-def test_a_stack_comes_before_jobs_without_a_foundation(made: Callable[..., Graph]) -> None:
+@pytest.mark.parametrize("target", [{}, CLOUD], ids=["local", "gcp"])
+def test_a_stack_comes_before_jobs_without_a_foundation(made: Callable[..., Graph], target: dict[str, str]) -> None:
     with pytest.raises(pulumi.RunError, match=r'TrainingStack "training": must be made before the first resource'):
-        made(lambda: (CustomJob("a", SPEC), TrainingStack("training")))
+        made(lambda: (CustomJob("a", SPEC), TrainingStack("training")), **target)
 
 
 def test_a_stack_with_a_prefix_may_come_later(made: Callable[..., Graph]) -> None:
     found = made(lambda: (CustomJob("a", SPEC), TrainingStack("training", {"prefix": "later-"})))
-    assert len(found.of("LocalFoundation")) == 2
+    assert found.of("LocalFoundation").keys() == {"LocalFoundation/local", "LocalFoundation/later-local"}
+    assert found.parent("CustomJob/later-train") == "TrainingStack/training"
 
 
 def test_arguments_are_validated_as_a_stack_file_is(made: Callable[..., Graph]) -> None:

@@ -76,6 +76,15 @@ def test_one_stack_trains_in_two_regions(project: Project) -> None:
     project.assert_no_changes()
 
 
+def test_a_job_before_the_stack_is_one_error(project: Project) -> None:
+    (project.root / "__main__.py").write_text(JOBS + BEFORE_THE_STACK)
+    said = project.pulumi("preview", fails=True)
+    error, engines_own = re.findall(r"error: (.*)", said.partition("Diagnostics:")[2])
+    assert error.startswith('TrainingStack "training": must be made before the first resource ')
+    assert engines_own.startswith("an unhandled error occurred: program exited")
+    assert "Traceback" not in said
+
+
 JOBS = """\
 import pulumi
 
@@ -102,6 +111,11 @@ HyperparameterTuningJob("search", {"displayName": "a", "studySpec": {}})
 LATE = """\
 machine = first.id.apply(lambda _: "n1-highmem-8")
 CustomJob("late", job(machine))
+"""
+BEFORE_THE_STACK = """
+import vertex_training
+
+vertex_training.run()
 """
 GUARDRAILS = {"machineTypes": ["n1-standard-*"], "maxHourlyCost": 1.0}
 
