@@ -12,7 +12,7 @@ from typing import Any
 
 from pulumi import dynamic
 
-from vertex_api.errors import Interrupted, RateLimited, Unavailable, VertexError
+from vertex_api.errors import Interrupted, PermissionDenied, RateLimited, Unavailable, VertexError
 from vertex_api.job import TUNING_JOB, job_results
 from vertex_api.names import KINDS, SUCCEEDED_STATES, TERMINAL_STATES, JobJson, ResourceName, short_state
 from vertex_api.scalars import to_seconds
@@ -100,7 +100,8 @@ def wait(parent: str, stack: str, ids: Mapping[str, str], deadlines: Mapping[str
         try:
             oldest = lookup.oldest_create_time(jobs[name] for name in pending if name in jobs)
             latest = lookup.jobs(parent, stack, pending, oldest)
-        except (Unavailable, RateLimited, Interrupted) as error:  # the client has tried for minutes
+        # The client has tried for minutes; a token may have ended meanwhile.
+        except (Unavailable, RateLimited, Interrupted, PermissionDenied) as error:
             require_in_time(time.monotonic() - start)
             raise TrainingFailed(f"the jobs' state is unknown, and they go on: {error}") from error
         jobs |= latest

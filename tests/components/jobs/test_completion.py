@@ -223,6 +223,7 @@ def test_a_job_deleted_while_waiting_is_named(api: FakeClient) -> None:
         errors.Unavailable("no answer"),
         errors.RateLimited("too many"),
         errors.Interrupted("stopped"),
+        errors.PermissionDenied("no valid Google credentials: the token has expired"),
     ],
 )
 def test_an_outage_that_outlasts_the_retries_fails_the_wait(api: FakeClient, error: errors.VertexError) -> None:
