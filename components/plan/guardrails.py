@@ -14,6 +14,7 @@ from math import isfinite
 from typing import Any
 
 from vertex_api.estimates.cost import Cost
+from vertex_api.estimates.prices import CURRENCY, Money
 from vertex_api.job import Job
 from vertex_api.jobspec import DEFAULT_TIMEOUT
 from vertex_api.machines import accelerator_of
@@ -57,6 +58,8 @@ LIMITS = (
 )
 
 
+MONTHLY = "maxMonthlyCost"
+"""The guardrail on what comes back each month; `FIGURES` limit what one `pulumi up` may cost."""
 NEAR_SHARE = 0.8
 """A guardrail is near from this share of its limit on."""
 _LISTS = ("machineTypes", "acceleratorTypes", "registries")
@@ -77,7 +80,8 @@ class Near:
     @property
     def text(self) -> str:
         """Both numbers, such as `0.78 of 0.97 USD an hour`."""
-        show = next((each.show for each in FIGURES if each.rule == self.rule), "{:,.0f}".format)
+        amounts = {each.rule: each.show for each in FIGURES} | {MONTHLY: lambda usd: Money(usd).digits}
+        show = amounts.get(self.rule, "{:,.0f}".format)
         return f"{show(self.value)} of {show(self.limit)}{f' {self.unit}' if self.unit else ''}"
 
 
@@ -226,9 +230,26 @@ def sum_violations(
             yield None, each.rule, f"{each.show(total)} {said}; most expensive: {items}"
 
 
-def near(rules: Rules, jobs: Mapping[str, Job], costs: Mapping[str, Cost]) -> list[Near]:
-    """Find the guardrails of which a stack uses `NEAR_SHARE` or more; a preview with a broken one fails."""
-    found = [Near(each.rule, each.sum(costs.values()), rules.get(each.rule, 0), each.unit, "") for each in FIGURES]
+def monthly_violation(rules: Rules, monthly: Mapping[str, Money]) -> str | None:
+    """Return what breaks the limit of a month: schedules that run and machines that stay, each with its cost."""
+    limit, total = rules.get(MONTHLY), Money(sum(monthly.values()))
+    if not isinstance(limit, float) or total <= limit:
+        return None
+    names = sorted(monthly, key=lambda name: -monthly[name])[:_MAX_NAMES]
+    items = ", ".join(f"{name} {monthly[name].digits}" for name in names)
+    return (
+        f"{total.digits} {CURRENCY} a month at most by list price; allowed: {Money(limit).digits} for all schedules "
+        f"and machines that stay; most expensive: {items}"
+    )
+
+
+def near(rules: Rules, jobs: Mapping[str, Job], costs: Mapping[str, Cost], monthly: float) -> list[Near]:
+    """Find the guardrails of which a stack uses `NEAR_SHARE` or more; a preview with a broken one fails.
+
+    `monthly` is what all schedules and machines that stay cost in a month at most.
+    """
+    found = [Near(MONTHLY, monthly, rules.get(MONTHLY, 0), f"{CURRENCY} a month", "")]
+    found += [Near(each.rule, each.sum(costs.values()), rules.get(each.rule, 0), each.unit, "") for each in FIGURES]
     for limit in LIMITS:
         counts = {name: limit.count(job) for name, job in jobs.items()}
         found += _largest(limit.rule, counts, rules.get(limit.rule, 0), "")

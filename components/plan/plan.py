@@ -13,6 +13,7 @@ from typing import Any
 from vertex_api.errors import first_problems
 from vertex_api.estimates import availability, prices
 from vertex_api.estimates.cost import Cost, estimate_cost, persistent_cost
+from vertex_api.estimates.prices import HOURS_PER_MONTH, ZERO, Money
 from vertex_api.estimates.quota import needed_quota, persistent_quota
 from vertex_api.job import Job
 from vertex_api.messages import KeyPath, show_path
@@ -161,6 +162,8 @@ class Plan:
                 yield places[name]((), message)
             else:
                 yield self.file((name,) if name else ("guardrails", rule), message)
+        if exceeded := guardrails.monthly_violation(self.guardrails, self.monthly):
+            yield self.file(("guardrails", guardrails.MONTHLY), exceeded)
 
     def estimate(self, training: Training) -> tuple[Cost, Mapping[str, int]]:
         """Return the cost of a job and how much of each quota it needs."""
@@ -174,6 +177,29 @@ class Plan:
         if self.pools and self.region:
             costs[PERSISTENT_RESOURCE] = persistent_cost(self.pools, self.region, self.prices)
         return costs
+
+    @cached_property
+    def monthly(self) -> Mapping[str, Money]:
+        """What is spent in a month at most, by schedule that is not paused, and by `PERSISTENT_RESOURCE`.
+
+        A schedule is left out as long as one of its jobs has no known cost or no price on file.
+        """
+        found = {
+            each.name: self.run_cost(each) * each.runs_a_month
+            for each in self.timetables
+            if not each.paused and self.costs.keys() >= {*each.jobs} and not self.unpriced(each)
+        }
+        if (machines := self.costs.get(PERSISTENT_RESOURCE)) and not machines.unpriced:
+            found[PERSISTENT_RESOURCE] = machines.hourly * HOURS_PER_MONTH
+        return found
+
+    def run_cost(self, timetable: Timetable) -> Money:
+        """Return what a run of a schedule costs at most; the costs of its jobs are known."""
+        return sum((self.costs[name].total for name in timetable.jobs), ZERO)
+
+    def unpriced(self, timetable: Timetable) -> list[str]:
+        """Return what the jobs of a schedule use that has no price on file."""
+        return list(dict.fromkeys(item for name in timetable.jobs for item in self.costs[name].unpriced))
 
     @cached_property
     def quotas(self) -> Mapping[str, Mapping[str, int]]:
@@ -203,7 +229,8 @@ class Plan:
     @property
     def near(self) -> list[Near]:
         """The guardrails that are nearly reached."""
-        return guardrails.near(self.guardrails, {each.name: each.job for each in self._known}, self.costs)
+        jobs = {each.name: each.job for each in self._known}
+        return guardrails.near(self.guardrails, jobs, self.costs, sum(self.monthly.values()))
 
     @property
     def unavailable(self) -> Mapping[str, Sequence[str]]:

@@ -206,6 +206,14 @@ class Timetable:
         given = {argument: fields[key] for argument, key in options.items() if key in fields}
         return cls(name, fields["cron"], tuple(job_names(fields)), **given)
 
+    @property
+    def runs_a_month(self) -> float:
+        """How often it runs in a twelfth of an average year, paused or not."""
+        # Imported here, because most stacks have no schedules.
+        from vertex_api.cron import times_per_year
+
+        return times_per_year(self.cron) / 12
+
     def requests(
         self, id_: str, jobs: Mapping[str, Job], defaults: Defaults, tensorboard: str | None = None
     ) -> tuple[ScheduledJob, ...]:

@@ -314,7 +314,7 @@ def schedules(
     `steps` and `diagnostics` are those of the whole preview.
     """
     next_times = {each.name: each.message.strip() for each in diagnostics if is_next_times(each.message)}
-    costs = parse_schedule_lines(each.message for each in diagnostics)
+    costs, _ = parse_schedule_lines(each.message for each in diagnostics)
     uris = _uris(steps)
     parts: dict[str, list[Step]] = {}
     for step in reviewed:

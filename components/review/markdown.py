@@ -261,6 +261,11 @@ def _totals(review: Review, max_items: int) -> Iterator[str]:
     if review.before or review.after:
         yield from _costs(review, review.before or _NO_TOTALS, review.after or _NO_TOTALS)
         yield from _quotas(review, review.before or _NO_TOTALS, review.after or _NO_TOTALS, max_items)
+    before, after = review.monthly_before, review.monthly_after
+    if before or after:
+        yield ""
+        change = f"{before or 'nothing'} → {after or 'nothing'}" if review.has_base and before != after else after
+        yield f"All schedules that are not paused: at most {change}"
     if review.submissions and review.submissions.count and review.after:
         yield ""
         yield review.submissions.text

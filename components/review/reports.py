@@ -11,7 +11,7 @@ import pulumi
 
 from vertex_api.estimates.availability import AS_OF, PAGE, REGIONS, accelerator_regions
 from vertex_api.estimates.cost import Cost
-from vertex_api.estimates.prices import ZERO, is_old
+from vertex_api.estimates.prices import Money, is_old
 from vertex_api.estimates.quota import (
     METRIC_PREFIX,
     UNKNOWN_METRIC,
@@ -35,8 +35,8 @@ MAX_NAMES = 3
 """How many of the jobs that need a quota or an accelerator a warning names."""
 _EXCLUDED = "on demand, without taxes, network, storage, logs, discounts"
 _SCHEDULES_START, _SCHEDULES_END = "Schedules in ", ", at most by list price:"
+_SCHEDULES_TOTAL = "  all that are not paused: "
 _SCHEDULE = re.compile(r"  (\S+): (.+)")
-_MONTHS = 12
 
 
 def show_reports(plan: Plan) -> None:
@@ -150,32 +150,37 @@ def _notes(costs: Mapping[str, Cost], names: Sequence[str]) -> list[str]:
 def schedule_lines(plan: Plan) -> list[str]:
     """Return a heading and a line of cost for each schedule whose jobs are known, none without schedules."""
     known = [each for each in plan.timetables if plan.costs.keys() >= {*each.jobs}]
-    lines = [_schedule_line(each, plan.costs) for each in known]
-    return [f"{_SCHEDULES_START}{plan.region}{_SCHEDULES_END}", *lines] if lines else []
+    if not known:
+        return []
+    names = {each.name for each in known}
+    total = Money(sum(amount for name, amount in plan.monthly.items() if name in names))
+    lines = [_schedule_line(plan, each) for each in known]
+    return [f"{_SCHEDULES_START}{plan.region}{_SCHEDULES_END}", *lines, f"{_SCHEDULES_TOTAL}{total} a month"]
 
 
-def _schedule_line(timetable: Timetable, costs: Mapping[str, Cost]) -> str:
-    # Imported here, because most stacks have no schedules.
-    from vertex_api.cron import times_per_year
-
-    per_month = times_per_year(timetable.cron) / _MONTHS
-    runs = f"{per_month:,.1f}".removesuffix(".0") + " runs a month"
-    unpriced = [item for name in timetable.jobs for item in costs[name].unpriced]
-    if unpriced:
-        amount = f"no price on file for {', '.join(dict.fromkeys(unpriced))}, {runs}"
+def _schedule_line(plan: Plan, timetable: Timetable) -> str:
+    runs = f"{timetable.runs_a_month:,.1f}".removesuffix(".0") + " runs a month"
+    if unpriced := plan.unpriced(timetable):
+        amount = f"no price on file for {', '.join(unpriced)}, {runs}"
     else:
-        total = sum((costs[name].total for name in timetable.jobs), ZERO)
-        amount = f"{total} a run, {total * per_month} a month ({runs})"
+        total = plan.run_cost(timetable)
+        amount = f"{total} a run, {total * timetable.runs_a_month} a month ({runs})"
     return f"  {timetable.name}: {amount}{', paused' if timetable.paused else ''}"
 
 
-def parse_schedule_lines(messages: Iterable[str]) -> dict[str, str]:
-    """Return what schedules cost by name, as these lines among a preview's messages say it; nothing without them."""
+def parse_schedule_lines(messages: Iterable[str]) -> tuple[dict[str, str], str]:
+    """Return what schedules cost by name, and what all that run cost, as these lines among a preview's messages say it.
+
+    Nothing without them.
+    """
     for message in messages:
         lines = iter(message.splitlines())
         if any(line.startswith(_SCHEDULES_START) and line.endswith(_SCHEDULES_END) for line in lines):
-            return {match[1]: match[2] for line in lines if (match := _SCHEDULE.fullmatch(line))}
-    return {}
+            rest = list(lines)
+            totals = [line.removeprefix(_SCHEDULES_TOTAL) for line in rest if line.startswith(_SCHEDULES_TOTAL)]
+            costs = {match[1]: match[2] for line in rest if (match := _SCHEDULE.fullmatch(line))}
+            return costs, "".join(totals)
+    return {}, ""
 
 
 def check_quotas(plan: Plan) -> None:

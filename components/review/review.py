@@ -14,7 +14,7 @@ from ..plan.plan import Plan, Totals
 from ..plan.training import Training
 from ..runtime import pacing
 from ..runtime.target import CLOUD_PREFIX
-from . import changes, document, resources
+from . import changes, document, reports, resources
 from .document import PreviewDocument
 
 MAX_LENGTH = 60_000
@@ -46,8 +46,10 @@ class Review:
     """What a reviewer needs of a preview.
 
     If the preview failed, there are `problems`, and everything else but `warnings` is empty. `before` and `after` are
-    None for a target without cost. `granted_quota` has, by metric, what the preview shows as granted. `unlisted_count`
-    is how many unchanged resources the preview does not list, so that the totals lack their jobs. `pending_in_base`
+    None for a target without cost. `monthly_after` is what all schedules cost at most, such as `12.50 USD a month`, and
+    `monthly_before` what they do in the base. `granted_quota` has, by metric, what the preview shows as granted.
+    `unlisted_count` is how many unchanged resources the preview does not list, so that the totals lack their jobs.
+    `pending_in_base`
     names what the base would change in the same way, which is left out of the findings; `only_in_base` what the base
     would change and this preview does not.
     """
@@ -66,6 +68,8 @@ class Review:
     before: Totals | None = None
     after: Totals | None = None
     near_limits: tuple[Near, ...] = ()
+    monthly_before: str = ""
+    monthly_after: str = ""
     granted_quota: Mapping[str, str] = field(default_factory=dict)
     submissions: Submissions | None = None
     unlisted_count: int = 0
@@ -101,6 +105,8 @@ def build_review(preview: PreviewDocument, base: PreviewDocument | None = None) 
         before=before.totals if before else None,
         after=after.totals if after else None,
         near_limits=tuple(after.near) if after else (),
+        monthly_before=monthly(base) if base else "",
+        monthly_after=monthly(preview),
         granted_quota=parse_quota_table(each.message for each in preview.diagnostics),
         submissions=Submissions(sum(job.submissions for job in all_jobs), _pace(preview)),
         unlisted_count=preview.unlisted_count,
@@ -148,6 +154,11 @@ def _restored(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: int(each) if key in _NUMBERS else _restored(each) for key, each in value.items() if each}
     return value
+
+
+def monthly(preview: PreviewDocument) -> str:
+    """Return what all schedules of a preview cost in a month at most, as it says it; "" without schedules."""
+    return reports.parse_schedule_lines(each.message for each in preview.diagnostics)[1]
 
 
 def _pace(preview: PreviewDocument) -> int | None:

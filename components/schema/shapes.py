@@ -286,6 +286,7 @@ class Guardrails(ClosedTypedDict, total=False):
     registries: list[String]
     maxHourlyCost: Double
     maxTotalCost: Double
+    maxMonthlyCost: Double
     quotaCheck: Literal["off", "warn", "block"]
 
 

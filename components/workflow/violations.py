@@ -11,8 +11,17 @@ from vertex_api.schedules import ScheduleRequest
 from vertex_api.validation.formats import Violation
 
 from . import steps
-from .source import MAX_EXPRESSION_LENGTH, expression, expressions, study_spec_of, unknown_placeholders, uses_best_trial
+from .source import (
+    MAX_EXPRESSION_LENGTH,
+    expression,
+    expressions,
+    max_hours,
+    study_spec_of,
+    unknown_placeholders,
+    uses_best_trial,
+)
 
+MAX_EXECUTION_HOURS = 365 * 24
 MAX_SOURCE_BYTES = 128 * 1024
 MAX_TEXT_BYTES = 256 * 1024
 _MAX_SHOWN = 60
@@ -36,6 +45,15 @@ def request_violations(schedule: ScheduleRequest) -> Iterator[Violation]:
         if uses_best_trial(schedule, job) and (metrics := steps.unsupported_metrics(study_spec_of(job))):
             reason = "a workflow finds the best trial by one metric only"
             yield (job.name, "studySpec", "metrics"), f"has {metrics}, and {reason}; refer to no result of its trials"
+
+
+def length_violation(schedule: ScheduleRequest) -> str | None:
+    """Return what is wrong with how long a run may wait for its jobs, None if an execution can last as long."""
+    hours = sum(max_hours(job) for job in schedule.jobs[:-1])
+    if hours <= MAX_EXECUTION_HOURS:
+        return None
+    reason = f"a run may wait {hours // 24} days for its jobs, and Workflows ends an execution after a year"
+    return f"{reason}; shorten scheduling.timeout, or give some of the jobs a schedule of their own"
 
 
 def size_violation(source: str) -> str | None:

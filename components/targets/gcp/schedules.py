@@ -132,14 +132,14 @@ def _workflow_source(name: str, request: ScheduleRequest, project: str, region: 
     from vertex_api.cron import shortest_gap
 
     from ...workflow.source import Place, redelivery_window, workflow_source
-    from ...workflow.violations import request_violations, size_violation
+    from ...workflow.violations import length_violation, request_violations, size_violation
 
     place = f"schedules.{name}"
     if violations := list(request_violations(request)):
         raise DeclarationErrors([Problem(place, show_path(path), message) for path, message in violations])
     window = redelivery_window(shortest_gap(request.cron, request.time_zone))
     source = workflow_source(request, Place(project, region, request.id), window)
-    if message := size_violation(source):
+    if message := length_violation(request) or size_violation(source):
         raise DeclarationErrors([Problem(place, "", message)])
     return source
 

@@ -254,7 +254,9 @@ def test_a_program_s_schedule_costs_a_run_and_no_job(tmp_path: Path, known: bool
         graph(program, preview=True)
     (plan,) = shown
     assert cost_lines(plan, date(2026, 11, 21)) == []
-    assert [line.partition(": ")[0] for line in schedule_lines(plan)[1:]] == (["  daily"] if known else [])
+    assert [line.partition(": ")[0] for line in schedule_lines(plan)[1:]] == (
+        ["  daily", "  all that are not paused"] if known else []
+    )
 
 
 def test_a_spec_that_is_none_is_refused(tmp_path: Path) -> None:

@@ -310,13 +310,18 @@ def test_the_summary_counts_schedules() -> None:
 
 def test_next_times_and_cost_are_those_of_the_preview() -> None:
     cost = "Cost in us-central1: 1.00 USD an hour\n  job  an hour\nSchedules in us-central1, at most by list price:\n"
-    cost += "  nightly: 0.49 USD a run, 14.93 USD a month (30.4 runs a month)\n  other: 1.00 USD a run"
+    cost += "  nightly: 0.49 USD a run, 14.93 USD a month (30.4 runs a month)\n  other: 1.00 USD a run\n"
+    cost += "  all that are not paused: 45.30 USD a month"
     next_times = "next runs: Mon 2026-11-23 02:00 CET, Tue 2026-11-24 02:00 CET, Wed 2026-11-25 02:00 CET"
     messages = [
         {"severity": "info", "message": cost},
         {"severity": "info", "message": f"{next_times}\n", "urn": f"{URN.removesuffix('$')}::nightly"},
     ]
     new = step("create", LOCAL, None, local())
-    text = render_markdown(build_review(parse({"steps": [new], "diagnostics": messages, "changeSummary": {}})))
+    preview = parse({"steps": [new], "diagnostics": messages, "changeSummary": {}})
+    text = render_markdown(build_review(preview))
+    assert "All schedules that are not paused: at most 45.30 USD a month\n" in text
+    base = parse({"steps": [], "diagnostics": [], "changeSummary": {}})
+    assert "at most nothing → 45.30 USD a month\n" in render_markdown(build_review(preview, base))
     described = f"`{next_times}`; `0.49 USD a run, 14.93 USD a month (30.4 runs a month)`"
     assert f"- `nightly` is new: `0 2 * * *` in `Europe/Berlin`; {described}\n" in text

@@ -51,10 +51,11 @@ def test_schedules_cost_a_run_and_a_month(tmp_path: Path) -> None:
     lines = shown(tmp_path, JOBS)
     assert lines[0].startswith("Cost in us-central1: 0.25 USD an hour, 0.49 USD at most")
     assert [line.split()[0] for line in lines[2:3]] == ["once"]
-    assert lines[-3:] == [
+    assert lines[-4:] == [
         "Schedules in us-central1, at most by list price:",
         "  hourly: 0.49 USD a run, 358.35 USD a month (730.5 runs a month), paused",
         "  weekly: 0.98 USD a run, 4.25 USD a month (4.3 runs a month)",
+        "  all that are not paused: 4.25 USD a month",
     ]
 
 
@@ -83,6 +84,11 @@ def test_quotas_and_regions_of_scheduled_jobs_are_checked(tmp_path: Path) -> Non
     ("rules", "message"),
     [
         ("{maxTotalCost: 1.2}", "1.47 USD at most by list price; allowed: 1.20 for all jobs"),
+        (
+            "{maxMonthlyCost: 4.2}",
+            "vertex-training:guardrails.maxMonthlyCost: 4.25 USD a month at most by list price; allowed: 4.20 for all "
+            "schedules and machines that stay; most expensive: weekly 4.25",
+        ),
         ("{maxTimeout: 3600s}", "jobs.yaml:4: customJobs.a.jobSpec.scheduling.timeout: guardrails.maxTimeout"),
         ("{machineTypes: [e2-*]}", "jobs.yaml:4: customJobs.a.jobSpec.workerPoolSpecs[0].machineSpec.machineType"),
     ],
@@ -90,3 +96,20 @@ def test_quotas_and_regions_of_scheduled_jobs_are_checked(tmp_path: Path) -> Non
 def test_guardrails_hold_for_a_run(rules: str, message: str, tmp_path: Path) -> None:
     found = problems(tmp_path, f"{CLOUD_INCLUDING}  vertex-training:guardrails: {rules}\n", jobs=JOBS)
     assert any(message in line for line in found), found
+
+
+@pytest.mark.parametrize("limit", ["4.26", "359"])
+def test_a_month_without_paused_schedules_is_allowed(limit: str, tmp_path: Path) -> None:
+    guardrail = f"  vertex-training:guardrails: {{maxMonthlyCost: {limit}}}\n"
+    plan = load(tmp_path, CLOUD_INCLUDING + guardrail, jobs=JOBS).plan
+    assert plan.monthly == {"weekly": pytest.approx(4.25, abs=0.01)}
+    assert [each.text for each in plan.near if each.rule == "maxMonthlyCost"] == (
+        ["4.25 of 4.26 USD a month"] if limit == "4.26" else []
+    )
+
+
+def test_machines_that_stay_cost_each_month(tmp_path: Path) -> None:
+    pool = "{machineSpec: {machineType: n1-standard-4}, replicaCount: 2}"
+    machines = f"  vertex-training:persistentResource: {{name: pool, resourcePools: [{pool}]}}\n"
+    plan = load(tmp_path, CLOUD_INCLUDING + machines, jobs=JOBS).plan
+    assert plan.monthly["persistentResource"] == pytest.approx(plan.costs["persistentResource"].hourly * 730)

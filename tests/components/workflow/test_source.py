@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from vertex_training.workflow.source import Place, redelivery_window, workflow_source
-from vertex_training.workflow.violations import MAX_SOURCE_BYTES, request_violations, size_violation
+from vertex_training.workflow.violations import MAX_SOURCE_BYTES, length_violation, request_violations, size_violation
 
 from tests.components.workflow.schedules import PLACE, WINDOW, request, scheduled, workflow
 from tests.standins.workflows.executions import Execution
@@ -196,6 +196,18 @@ def test_a_source_beyond_the_limit_is_refused() -> None:
     advice = "shorten arguments, or give each job a schedule of its own"
     expected = f"its workflow has {len(large)} bytes, and Workflows allows {MAX_SOURCE_BYTES}; {advice}"
     assert size_violation(large) == expected
+
+
+def test_a_run_that_may_wait_for_years_is_refused() -> None:
+    def chain(days: int) -> ScheduleRequest:
+        first = train()
+        first.body["jobSpec"]["scheduling"] = {"timeout": f"{days * 86400}s"}
+        return request("s", first, train())
+
+    assert length_violation(chain(363)) is None
+    advice = "shorten scheduling.timeout, or give some of the jobs a schedule of their own"
+    reason = "a run may wait 366 days for its jobs, and Workflows ends an execution after a year"
+    assert length_violation(chain(365)) == f"{reason}; {advice}"
 
 
 def test_the_window_is_shorter_than_the_shortest_gap() -> None:
