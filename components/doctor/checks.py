@@ -1,11 +1,13 @@
 """The checks: each looks at one thing in the cloud, beside the others, and yields what is wrong there."""
 
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
+from vertex_api import credentials
 from vertex_api.estimates.quota import METRIC_PREFIX, SERVICE, find_shortages, granted_quota, show_grant
 
 from .cloud import ApiOff, Cloud, LookUpFailed, NotAllowed, NotFound, NotSignedIn, QuotaProjectRefused
@@ -88,9 +90,8 @@ class Checks:
             return  # what checks its existence says so
         for role, permissions in roles.items():
             if missing := [each for each in permissions if each not in held]:
-                grant = place.grant(role, self._member)
-                listed = ", ".join(missing)
-                yield found("role-missing", permissions=listed, place=place, grant=grant, member=self._member)
+                command, listed = place.grant(role, self._member), ", ".join(missing)
+                yield found("role-missing", permissions=listed, place=place, command=command, member=self._member)
 
     def _submitters(self) -> Iterator[Finding]:
         """Whether the deployer may act as the accounts that the stack creates, for which a grant is made with them."""
@@ -134,8 +135,8 @@ class Checks:
             place = Place("key", key)
             policy = self._cloud.get("cloudkms", f"{key}:getIamPolicy", place)
             if agent not in _members(policy):
-                grant = place.grant("roles/cloudkms.cryptoKeyEncrypterDecrypter", agent)
-                yield found("registry-key-grant", key=key, grant=grant)
+                command = place.grant("roles/cloudkms.cryptoKeyEncrypterDecrypter", agent)
+                yield found("registry-key-grant", key=key, command=command)
 
     def _members(self, api: str, name: str, place: Place) -> set[str]:
         return _members(self._cloud.ask(api, f"{name}:getIamPolicy", place))
@@ -323,6 +324,13 @@ class Checks:
         path = f"projects/{place.name}:getEffectiveOrgPolicy"
         return self._cloud.ask("cloudresourcemanager", path, place, constraint=f"constraints/{constraint}")
 
+    def _allow(self, constraint: str, policy: Mapping[str, Any], value: str) -> str:
+        """Return the command that adds to the allowed values; what is denied, nobody can allow below."""
+        group, project = "gcloud resource-manager org-policies", shlex.quote(self._needs.project)
+        if _allowed(policy):
+            return f"{group} allow {constraint} {shlex.quote(value)} --project={project}"
+        return f"{group} describe {constraint} --effective --project={project}"
+
     def _locations(self) -> Iterator[Finding]:
         """The page "Restricting resource locations", with its value groups."""
         policy = self._policy("gcp.resourceLocations")
@@ -335,7 +343,8 @@ class Checks:
             # Of other groups, such as in:canada-locations, it is not known here which regions they have.
             unknown = {each for each in _allowed(policy) if each.startswith("in:") and not _is_understood(each)}
             if not allows(policy, names | unknown):
-                yield found("location-refused", location=location, **self._ids)
+                command = self._allow("gcp.resourceLocations", policy, f"in:{location}-locations")
+                yield found("location-refused", location=location, command=command)
 
     def _services(self) -> Iterator[Finding]:
         from ..targets.gcp.project import required_apis
@@ -343,7 +352,8 @@ class Checks:
         policy = self._policy("gcp.restrictServiceUsage")
         for api in sorted(required_apis(self._needs.cloud) & {*_RESTRICTED}):
             if not allows(policy, {f"{api}.googleapis.com"}):
-                yield found("service-refused", api=f"{api}.googleapis.com", **self._ids)
+                command = self._allow("gcp.restrictServiceUsage", policy, f"{api}.googleapis.com")
+                yield found("service-refused", api=f"{api}.googleapis.com", command=command)
 
     def _required_keys(self, created: Mapping[str, bool]) -> Iterator[Finding]:
         policy = self._policy("gcp.restrictNonCmekServices")
@@ -358,7 +368,8 @@ class Checks:
         unknown = {each for each in _allowed(policy) if not each.startswith(("projects/", "under:projects/"))}
         for owner in sorted({key.split("/")[1] for key in self._needs.keys.values()}):
             if not allows(policy, {f"projects/{owner}", f"under:projects/{owner}"} | unknown):
-                yield found("key-refused", owner=owner, **self._ids)
+                command = self._allow("gcp.restrictCmekCryptoKeyProjects", policy, f"under:projects/{owner}")
+                yield found("key-refused", owner=owner, command=command)
 
     def _new_accounts(self) -> Iterator[Finding]:
         if _is_enforced(self._policy("iam.disableServiceAccountCreation")):
@@ -400,6 +411,8 @@ def look_up(check: str, member: str, project: str, look: Callable[[], Iterable[F
     except QuotaProjectRefused:
         return [found("quota-project-refused", member=member, project=project)]
     except NotSignedIn as error:
+        if place := credentials.token_place():
+            return [found("token-refused", place=place)]
         return [found("credentials-refused", reason=f"{error} answers with status 401")]
     except NotFound as error:
         return [Finding(id_, f"{title}: {error} does not know what is looked at (404)", "", is_problem=False)]

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import Any, NoReturn
+from urllib.parse import quote
 
 from vertex_api.retry import DISABLED_API
 
@@ -31,6 +32,8 @@ _APIS = {
 }
 """By API, its base URL and the part of `GOOGLE_…_CUSTOM_ENDPOINT`, the gcp provider's variable for another one."""
 _QUOTA_PROJECT = re.compile(r"requires a quota project|USER_PROJECT_DENIED")
+_PERIMETER = re.compile(r"vpcServiceControls|SECURITY_POLICY_VIOLATED")
+"""The page "Troubleshoot common issues" of VPC Service Controls."""
 _CONSUMER = re.compile(r"\bprojects?[ /]([a-z0-9:.-]+)")
 
 
@@ -124,7 +127,7 @@ class Cloud:
         self.count += 1
         try:
             with transport.mount(requests.Session(), seconds) as session:
-                url = f"{base.rstrip('/')}/{path}"
+                url = f"{base.rstrip('/')}/{quote(path, safe='/:@')}"
                 answer = session.request(method, url, headers=headers, timeout=seconds + 1, **content)
         except transport.AnswerRefused as error:
             raise Unclear(str(error)) from error
@@ -149,9 +152,11 @@ class Cloud:
         if status in (400, 403):
             if DISABLED_API.refusal.search(text) or "accessNotConfigured" in text:
                 consumer = _CONSUMER.search(text)
-                raise ApiOff(api, consumer[1] if consumer else None)
+                raise ApiOff(api, consumer[1].rstrip(".") if consumer else None)
             if _QUOTA_PROJECT.search(text):
                 raise QuotaProjectRefused(host)
+            if _PERIMETER.search(text):
+                raise Unclear(f"{host} is behind a service perimeter, which does not let this machine look")
         if status == 403:
             raise NotAllowed(place)
         raise Unclear(f"{host} answers with status {status}")

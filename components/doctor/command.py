@@ -24,6 +24,7 @@ LOCAL = (
     "stack {stack} runs on this machine, and doctor looks at Google Cloud: `docker info` says whether Docker answers, "
     "`vertex-emulator status` whether the emulator runs"
 )
+_ACCOUNT_KEY, _ACCOUNT_VARIABLE = "gcp:impersonateServiceAccount", "GOOGLE_IMPERSONATE_SERVICE_ACCOUNT"
 _UNKNOWN_NUMBER = "000000"
 _SECRET = "[secret]"
 
@@ -137,7 +138,12 @@ class Examination:
         try:
             return in_time(load, SIGN_IN_SECONDS), problems
         except GoogleAuthError as error:
-            return None, [found("credentials-missing", reason=credentials.explain(error))]
+            reason = credentials.explain(error)
+            if place := credentials.token_place():
+                return None, [found("token-refused", place=place)]
+            if account := self._config.get(_ACCOUNT_KEY) or os.environ.get(_ACCOUNT_VARIABLE):
+                return None, [found("impersonation-refused", reason=reason, account=account, member=self.member)]
+            return None, [found("credentials-missing", reason=reason)]
         except TimeoutError:
             return None, [found("credentials-missing", reason=f"nothing gave any within {SIGN_IN_SECONDS:.0f} s")]
 

@@ -105,6 +105,17 @@ RULES = {
     "credentials-refused": Rule(
         "credentials", "Google does not take them: {reason}", "gcloud auth application-default login"
     ),
+    "token-refused": Rule(
+        "credentials",
+        "{place}: Google does not take the access token, or no longer",
+        'export GOOGLE_OAUTH_ACCESS_TOKEN="$(gcloud auth print-access-token)"',
+    ),
+    "impersonation-refused": Rule(
+        "credentials",
+        "{reason}",
+        "gcloud iam service-accounts add-iam-policy-binding {account} --member={member} "
+        "--role=roles/iam.serviceAccountTokenCreator",
+    ),
     "credentials-secret": Rule(
         "credentials",
         "{key} is encrypted in the stack file, so doctor looks as {member} and not as the stack does",
@@ -152,7 +163,7 @@ RULES = {
         "{project} has no billing account, so that no API can be enabled that costs money",
         "gcloud billing projects link {project} --billing-account=BILLING_ACCOUNT",
     ),
-    "role-missing": Rule("deployer", "{member} lacks {permissions} on {place}", "{grant}"),
+    "role-missing": Rule("deployer", "{member} lacks {permissions} on {place}", _project_grant("{role}")),
     "submitter-missing": Rule(
         "deployer",
         "{member} may not act as the account {account} that the stack creates, and so submits nothing that runs as it",
@@ -160,23 +171,32 @@ RULES = {
     ),
     "agent-role": Rule(
         "grants",
-        "identity.agentRoles is false, and the policy of {project} gives {member} no role, without which no job runs",
+        "identity.agentRoles is false, and the policy of {project} gives {member} no role, without which no job runs; "
+        "one of a folder may",
         _project_grant("{role}"),
+        is_certain=False,
     ),
     "account-role": Rule(
         "grants",
-        "the policy of {project} gives the existing account {account} no role: without {role} its logs vanish",
+        "the policy of {project} gives the existing account {account} no role, such as {role} for its logs; one of a "
+        "folder may",
         _project_grant("{role}", "serviceAccount:{account}"),
+        is_certain=False,
     ),
     "attachment-grant": Rule(
         "grants",
-        "the policy of {project}, which has the network attachment, gives Vertex AI's agent no role",
+        "the policy of {project}, which has the network attachment, gives Vertex AI's agent no role; one of a folder "
+        "may",
         _project_grant("roles/compute.networkAdmin"),
+        is_certain=False,
     ),
     "registry-key-grant": Rule(
         "grants",
-        "{key} is for a repository of another project, and gives the agent of Artifact Registry there no role",
-        "{grant}",
+        "{key} is for a repository of another project, and gives the agent of Artifact Registry there no role; its "
+        "project may",
+        "gcloud kms keys add-iam-policy-binding {key} --member={member} "
+        "--role=roles/cloudkms.cryptoKeyEncrypterDecrypter",
+        is_certain=False,
     ),
     "account-missing": Rule(
         "accounts",
@@ -301,7 +321,7 @@ RULES = {
     "service-refused": Rule(
         "policies",
         "constraints/gcp.restrictServiceUsage does not allow {api}",
-        f"{_POLICY} describe gcp.restrictServiceUsage --effective --project={{project}}",
+        f"{_POLICY} allow gcp.restrictServiceUsage {{api}} --project={{project}}",
     ),
     "accounts-refused": Rule(
         "policies",
@@ -348,12 +368,15 @@ class Finding:
         return visible(f"{kind}: {self.message}\n  {self.remedy}" if self.remedy else f"{kind}: {self.message}", "\n")
 
 
-def found(rule_id: str, **values: object) -> Finding:
-    """Return the finding of a rule, with these values in its message and, quoted for a shell, in its remedy."""
+def found(rule_id: str, command: str = "", **values: object) -> Finding:
+    """Return the finding of a rule, with these values in its message and, quoted for a shell, in its remedy.
+
+    A `command` takes the place of the rule's one.
+    """
     rule, texts = RULES[rule_id], {name: str(value) for name, value in values.items()}
-    commands = {name: text if name == "grant" else shlex.quote(text) for name, text in texts.items()}
     message = f"{CHECKS[rule.check].title}: {rule.message.format(**texts)}"
-    return Finding(rule_id, message, rule.remedy.format(**commands), rule.is_certain)
+    remedy = command or rule.remedy.format(**{name: shlex.quote(text) for name, text in texts.items()})
+    return Finding(rule_id, message, remedy, rule.is_certain)
 
 
 class Role(NamedTuple):

@@ -37,11 +37,12 @@ class GoogleProject:
     """`resources` are answers by `api/path`; a number in place of one is the status of a refusal.
 
     All permissions are held but those of `lacking`, all APIs are on but those in `off`, and no policy limits anything
-    but `policies`, by constraint. `members` have roles by project or key. Whole APIs are `disabled` or `forbidden`,
-    answer never (`hanging`), or with a text (`garbage`).
+    but `policies`, by constraint. `members` have roles by project or key. Whole APIs answer with `refusals`, are
+    `disabled` or `forbidden`, never answer (`hanging`), or with a text (`garbage`).
     """
 
     resources: dict[str, Any] = field(default_factory=dict)
+    refusals: dict[str, tuple[int, Any]] = field(default_factory=dict)
     lacking: set[str] = field(default_factory=set)
     off: set[str] = field(default_factory=set)
     policies: dict[str, Any] = field(default_factory=dict)
@@ -57,6 +58,8 @@ class GoogleProject:
 
     def answer(self, api: str, path: str, query: dict[str, list[str]], body: dict[str, Any]) -> tuple[int, Any]:
         """Answer a request: its status, and what it says."""
+        if api in self.refusals:
+            return self.refusals[api]
         if api in self.disabled:
             reason = {"reason": "SERVICE_DISABLED", "metadata": {"consumer": "projects/acme-dev"}}
             message = f"{api} API has not been used in project acme-dev before or it is disabled."

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from google.auth.exceptions import DefaultCredentialsError
+from google.auth.exceptions import DefaultCredentialsError, RefreshError
 from google.oauth2.credentials import Credentials
 from vertex_training import cli
 from vertex_training.doctor import cloud, command
@@ -128,8 +128,8 @@ NEW_KEY = "--purpose=encryption --keyring=ring --location=europe-west4 --project
 OTHERS_KEY = {"registry": {"project": "images-project", "kmsKey": KEY}}
 FAULTS = [
     Fault(
-        "credentials-refused",
-        "gcloud auth application-default login",
+        "token-refused",
+        'export GOOGLE_OAUTH_ACCESS_TOKEN="$(gcloud auth print-access-token)"',
         resources={"cloudresourcemanager/projects/acme-dev": 401},
     ),
     Fault("project-missing", grant("roles/browser"), resources={"cloudresourcemanager/projects/acme-dev": 403}),
@@ -390,6 +390,13 @@ FAULTS = [
         project=policy("gcp.restrictServiceUsage", deniedValues=["is:aiplatform.googleapis.com"]),
     ),
     Fault(
+        "service-refused",
+        f"{POLICIES} allow gcp.restrictServiceUsage storage.googleapis.com --project=acme-dev",
+        project=policy(
+            "gcp.restrictServiceUsage", allowedValues=["aiplatform.googleapis.com", "artifactregistry.googleapis.com"]
+        ),
+    ),
+    Fault(
         "accounts-refused",
         f"{POLICIES} disable-enforce iam.disableServiceAccountCreation --project=acme-dev",
         project=policy("iam.disableServiceAccountCreation", enforced=True),
@@ -423,7 +430,7 @@ FAULTS = [
         resources={"storage/b/acme-dev-team-dev": 403},
     ),
 ]
-OF_CREDENTIALS = {rule for rule, about in RULES.items() if about.check == "credentials"} - {"credentials-refused"}
+OF_CREDENTIALS = {rule for rule, about in RULES.items() if about.check == "credentials"} - {"token-refused"}
 
 
 @pytest.fixture
@@ -529,6 +536,46 @@ def test_missing_credentials_are_told(
         ("credentials-missing", "gcloud auth application-default login")
     ]
     assert project.requests == []
+
+
+def test_an_account_that_gives_no_token_is_told(
+    project: GoogleProject, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> None:
+        raise RefreshError("Unable to acquire impersonated credentials", '{"error": {"message": "denied"}}')
+
+    monkeypatch.delenv("GOOGLE_OAUTH_ACCESS_TOKEN")
+    monkeypatch.setenv("GOOGLE_IMPERSONATE_SERVICE_ACCOUNT", ACCOUNT)
+    monkeypatch.setattr(credentials, "load", refuse)
+    prepare(tmp_path, {})
+    ((rule, (message, remedy)),) = findings(capsys).items()
+    assert rule == "impersonation-refused" and "GOOGLE_IMPERSONATE_SERVICE_ACCOUNT" in message
+    assert remedy == (
+        f"gcloud iam service-accounts add-iam-policy-binding {ACCOUNT} --member=MEMBER "
+        "--role=roles/iam.serviceAccountTokenCreator"
+    )
+
+
+def test_credentials_that_google_refuses_are_told(
+    project: GoogleProject, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GOOGLE_OAUTH_ACCESS_TOKEN")
+    monkeypatch.setattr(credentials, "load", lambda: Credentials("t"))
+    project.resources["cloudresourcemanager/projects/acme-dev"] = 401
+    prepare(tmp_path, {})
+    assert {rule: remedy for rule, (_, remedy) in findings(capsys).items()} == {
+        "credentials-refused": "gcloud auth application-default login"
+    }
+
+
+def test_a_service_perimeter_is_no_missing_permission(
+    project: GoogleProject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refusal = "Request is prohibited by organization's policy. vpcServiceControlsUniqueIdentifier: x"
+    project.refusals["storage"] = (403, {"error": {"code": 403, "message": refusal}})
+    prepare(tmp_path, {})
+    ((rule, (message, remedy)),) = findings(capsys).items()
+    assert (rule, remedy) == ("bucket-unknown", "") and "service perimeter" in message
 
 
 def test_a_users_quota_project_is_looked_for(
