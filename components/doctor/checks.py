@@ -32,7 +32,7 @@ class Checks:
         self._ids = {"stack": stack, "project": needs.project, "member": member}
 
     def run(self) -> list[Finding]:
-        """Make all look-ups at once, and return what is wrong and what nobody can tell, in the order of `CHECKS`."""
+        """Make all look-ups at once, and return what is wrong and what nobody can tell, some of it more than once."""
         looks: list[tuple[str, Callable[[], Iterable[Finding]]]] = [
             ("apis", self._apis),
             ("billing", self._billing),
@@ -55,7 +55,7 @@ class Checks:
         ]
         with ThreadPoolExecutor(_THREADS) as pool:
             results = [pool.submit(look_up, check, self._member, self._needs.project, look) for check, look in looks]
-        return [*dict.fromkeys(finding for result in results for finding in result.result())]
+        return [finding for result in results for finding in result.result()]
 
     def _apis(self) -> Iterator[Finding]:
         """The page "Enable and disable services", and the provider's order (terraform-provider-google #6101)."""

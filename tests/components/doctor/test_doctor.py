@@ -589,6 +589,8 @@ def test_a_users_quota_project_is_looked_for(
         "provider-quota-project": f"{SET} gcp:userProjectOverride true && {SET} gcp:billingProject acme-dev",
     }
     monkeypatch.setattr(credentials, "load", lambda: Credentials("t", refresh_token="r", quota_project_id="acme-dev"))
+    prepare(tmp_path, {}, **{"gcp:userProjectOverride": True})
+    assert list(findings(capsys)) == ["provider-quota-project"]
     prepare(tmp_path, {}, **{"gcp:userProjectOverride": True, "gcp:billingProject": "acme-dev"})
     assert findings(capsys) == {}
 
@@ -750,10 +752,18 @@ def test_credentials_go_to_google_alone(
     assert signed == []
 
 
+def test_names_are_quoted_in_addresses(
+    project: GoogleProject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project.resources["compute/projects/acme-dev/regions/europe-west4/subnetworks/a?b#c"] = {}
+    prepare(tmp_path, {"network": {"attachment": {"subnetwork": "a?b#c"}}})
+    assert findings(capsys) == {}
+
+
 def test_a_number_is_looked_up_if_missing(
     project: GoogleProject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    prepare(tmp_path, {})
+    prepare(tmp_path, {"identity": {"agentRoles": False}})
     file = tmp_path / "stacks" / "Pulumi.dev.yaml"
     config = yaml.safe_load(file.read_text())["config"]
     del config["vertex-training:projectNumber"]
@@ -769,6 +779,43 @@ def test_invalid_settings_are_problems(
     assert '"Mars" is not the name of a region' in capsys.readouterr().err
     assert list(findings(capsys)) == ["settings"]
     assert project.requests == []
+
+
+@pytest.mark.parametrize("submitters", [["user:ann@example.com"], ["user:bob@example.com", "group:ml@example.com"]])
+def test_submitters_may_act_as_new_accounts(
+    project: GoogleProject, tmp_path: Path, capsys: pytest.CaptureFixture[str], submitters: list[str]
+) -> None:
+    project.lacking = {"iam.serviceAccounts.actAs"}
+    prepare(tmp_path, {"identity": {"submitters": submitters}})
+    assert findings(capsys) == {}
+
+
+def test_the_stacks_own_range_is_no_strangers(
+    project: GoogleProject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project.resources[CONNECTIONS] = {"connections": [{"reservedPeeringRanges": ["jobs"]}]}
+    prepare(tmp_path, PEERED)
+    assert findings(capsys) == {}
+
+
+def test_jobs_that_wait_for_each_other_are_no_problem(
+    project: GoogleProject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    limited = {"GCP_STANDIN_QUOTAS": '{"cpus": 8}'}
+    project.resources[QUOTAS] = answer_quota_infos("projects/acme-dev", "aiplatform.googleapis.com", limited)
+    prepare(tmp_path, {})
+    (tmp_path / "jobs.yaml").write_text(JOBS + JOBS.partition("\n")[2].replace("train:", "other:", 1))
+    assert findings(capsys) == {}
+
+
+def test_problems_come_before_what_is_not_known(
+    project: GoogleProject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project.disabled, project.lacking = {"cloudbilling"}, {"iam.serviceAccounts.create"}
+    prepare(tmp_path, {})
+    code, lines = run(capsys)
+    assert code == 1 and lines[0].endswith(": 1 problem, 1 not known")
+    assert [line.partition(":")[0] for line in lines[1::2]] == ["problem", "cannot tell"]
 
 
 def test_a_local_stack_needs_no_doctor(

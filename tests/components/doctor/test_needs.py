@@ -30,7 +30,7 @@ THEIRS = {
     "registry": {"existing": "projects/images/locations/us/repositories/r"},
     "bucket": {"existing": "theirs", "location": "europe-west4"},
 }
-FOREIGN_KEY = {"registry": {"project": "images", "kmsKey": KEY}, "kmsKey": KEY}
+FOREIGN_KEY = {"registry": {"project": "images", "kmsKey": f"{KEY}-images"}, "kmsKey": KEY}
 SCHEDULERS = {"scheduling": {"scheduler": {"existing": "s@acme-dev.iam.gserviceaccount.com"}, "workflow": {}}}
 ATTACHED = {"network": {"attachment": {"existing": "projects/host/regions/europe-west4/networkAttachments/a"}}}
 OWN_BUILDER = {"builder": {"cloudBuild": {"serviceAccount": "b@acme-dev.iam.gserviceaccount.com"}}}
