@@ -22,7 +22,7 @@ from tools import discovery
 from vertex_api.messages import split_hint
 from vertex_api.names import KINDS, TRAINING_PIPELINE
 from vertex_api.pipelines import TrainingPipeline
-from vertex_api.scalars import Boolean, Double, Duration, Int32, Int64, OutputOnly, String, Timestamp
+from vertex_api.scalars import Boolean, Double, Duration, Int32, Int64, Numbered, OutputOnly, String, Timestamp
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "components" / "schema"
@@ -74,7 +74,8 @@ class Builder:
         match get_origin(inner):
             case origin if origin is Literal:
                 texts = {"enum": list(get_args(inner))}
-                number = [{"type": "integer"}] if marks else []  # Google's clients send enums as numbers
+                # Google's clients send enums as numbers.
+                number = [{"type": "integer"}] if any(isinstance(each, Numbered) for each in marks) else []
                 return {"anyOf": [texts, *number, {"type": "string", "pattern": _ALONE}]}
             case origin if origin is types.UnionType:
                 return {"anyOf": [self.of_type(each) for each in get_args(inner)]}

@@ -15,11 +15,10 @@ from vertex_api.validation.formats import Violation
 
 from ..errors import DeclarationErrors, Problem
 from ..runtime.resource import PerRun, has_output, when_known
-from ..schema import formats, interpolation
+from ..schema import formats, interpolation, shapes
 from .plan import Plan
 from .training import (
     LIFECYCLE,
-    NOT_IN_PROGRAM,
     NOT_KNOWN,
     Defaults,
     Spec,
@@ -140,15 +139,17 @@ class Program:
         that has outputs of other resources in it only the references are checked at once: it is an output too. A job
         that `is_scheduled` is one of a Schedule, which alone submits it.
         """
-        own = {key: value for key, value in lifecycle.items() if key not in NOT_IN_PROGRAM}
+        refused = {
+            key: each.in_program for key, each in shapes.LIFECYCLE.items() if each.in_program and key in lifecycle
+        }
+        own = {key: value for key, value in lifecycle.items() if key not in refused}
         own |= {"run": "scheduled"} if is_scheduled else {}
         problems: list[Violation] = []
         if problem := formats.output_name_problem(name):
             problems.append(((), problem))
         problems += [
             ((LIFECYCLE, key), f"is for files of declarations: in a program {advice}")
-            for key, advice in NOT_IN_PROGRAM.items()
-            if key in lifecycle
+            for key, advice in refused.items()
         ]
         references = first_problems(_reference_violations(spec, [*secrets], results))
         at = place(title(kind, name))

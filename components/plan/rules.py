@@ -15,7 +15,7 @@ from vertex_api.validation.check import resolved_problems
 from vertex_api.validation.formats import MAX_LABELS, Violation
 
 from ..schema import interpolation, shapes
-from .training import LIFECYCLE, NOT_SCHEDULED, Training
+from .training import LIFECYCLE, Training
 
 OWNER_LABELS = ("pulumi_project", "pulumi_stack", NAME_LABEL)
 """Those of the parts of a job's owner, `<pulumi project>/<stack>/<resource name>`."""
@@ -71,9 +71,9 @@ def repeated_adoptions(trainings: Iterable[Training]) -> Iterator[tuple[Training
 
 def scheduled_lifecycle(lifecycle: Mapping[str, Any]) -> Iterator[Violation]:
     """Find what the lifecycle of a scheduled job says that is for jobs which `pulumi up` submits."""
-    for key, message in NOT_SCHEDULED.items():
-        if key in lifecycle:
-            yield (LIFECYCLE, key), f"{_NOT_FOR_SCHEDULED}: {message}"
+    for key, option in shapes.LIFECYCLE.items():
+        if option.scheduled and key in lifecycle:
+            yield (LIFECYCLE, key), f"{_NOT_FOR_SCHEDULED}: {option.scheduled}"
 
 
 def scheduled_fields(fields: Mapping[str, Any]) -> Iterator[Violation]:

@@ -1,7 +1,7 @@
 """Training: a job of a stack, whether it is declared, made by a program, scheduled, or read back from a preview.
 
-What a job can have beside the API's message is here, in one place each: its lifecycle (`shapes.Lifecycle`, and who may
-set what), what it takes from its stack (`Defaults`), and when it runs again (`Timetable`).
+What a job can have beside the API's message is here, in one place each: its lifecycle (`shapes.Lifecycle` has its
+options), what it takes from its stack (`Defaults`), and when it runs again (`Timetable`).
 """
 
 import re
@@ -27,38 +27,6 @@ Place = Callable[[KeyPath, str], Problem]
 NOT_KNOWN: Any = object()
 """Stands for the body of a job that is read later."""
 Spec = Job | pulumi.Output[Job | None] | None
-
-
-@dataclass(frozen=True)
-class Instead:
-    """What is there instead of a key of a lifecycle: `in_program`, and if the job is `scheduled`; "": may be set."""
-
-    in_program: str = ""
-    scheduled: str = ""
-
-
-LIFECYCLE_KEYS = {
-    "run": Instead(in_program="a Schedule takes jobs to run, each as a JobTemplate"),
-    "wait": Instead(
-        in_program="a Completion waits for the jobs that it is given",
-        scheduled="`pulumi up` waits for no run of a schedule; the stack's output `schedules` has the state of the "
-        "last one",
-    ),
-    "deadline": Instead(
-        in_program="a Completion takes deadlines",
-        scheduled="`pulumi up` waits for no run of a schedule; what ends a job is scheduling.timeout",
-    ),
-    "after": Instead(
-        in_program="depends_on says the order, and a Completion among them that jobs have succeeded",
-        scheduled="the jobs of a schedule run in the order of its `jobs`",
-    ),
-    "onDelete": Instead(scheduled="runs of a schedule stay when it is deleted"),
-    "rerun": Instead(scheduled="a schedule runs again by itself; docs/schedules.md says how to run it now"),
-    "adopt": Instead(scheduled="a job that exists already cannot run again"),
-}
-"""Who may set which key of `shapes.Lifecycle`: files of declarations may set all, for jobs that `pulumi up` submits."""
-NOT_IN_PROGRAM = {key: each.in_program for key, each in LIFECYCLE_KEYS.items() if each.in_program}
-NOT_SCHEDULED = {key: each.scheduled for key, each in LIFECYCLE_KEYS.items() if each.scheduled}
 
 
 @dataclass(frozen=True)
@@ -149,7 +117,7 @@ def place(text: str) -> Place:
 
 def deletion_policy(lifecycle: Mapping[str, Any], is_adopted: bool) -> str:
     """Return what happens to a job that leaves its stack: `delete`, `cancel` or `keep`, the default of adopted jobs."""
-    return str(lifecycle.get("onDelete", "keep" if is_adopted else shapes.LIFECYCLE_DEFAULTS["onDelete"]))
+    return str(lifecycle.get("onDelete", "keep" if is_adopted else shapes.LIFECYCLE["onDelete"].default))
 
 
 @dataclass(frozen=True)

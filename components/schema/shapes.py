@@ -3,12 +3,14 @@
 Declarations are images, packages, schedules, and what jobs have beside the API's messages.
 """
 
-from typing import Any, Literal, Required
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Required
 
 from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
 from vertex_api import types
+from vertex_api.messages import split_hint
 from vertex_api.scalars import Boolean, Double, Duration, String
 
 from . import formats
@@ -75,20 +77,61 @@ class PythonPackage(ClosedTypedDict, total=False):
     requirements: list[formats.Requirement]
 
 
+@dataclass(frozen=True)
+class Option:
+    """What a key of a lifecycle has beside its type: the `default` of a job that the stack submits, if there is one.
+
+    And why it is not for a job of a program, or for one that is scheduled: what is there instead. "" allows it.
+    """
+
+    default: Any = None
+    in_program: str = ""
+    scheduled: str = ""
+
+
 class Lifecycle(ClosedTypedDict, total=False):
     """When a job runs, whether the program waits for it, what deleting it does, and an existing job to `adopt`."""
 
-    run: Literal["scheduled"]
-    wait: Boolean
-    deadline: formats.PositiveDuration
-    after: list[String]
-    onDelete: Literal["delete", "cancel", "keep"]
-    rerun: formats.Rerun
-    adopt: formats.JobId
+    run: Annotated[Literal["scheduled"], Option(in_program="a Schedule takes jobs to run, each as a JobTemplate")]
+    wait: Annotated[
+        Boolean,
+        Option(
+            default=False,
+            in_program="a Completion waits for the jobs that it is given",
+            scheduled="`pulumi up` waits for no run of a schedule; the stack's output `schedules` has the state of the "
+            "last one",
+        ),
+    ]
+    deadline: Annotated[
+        formats.PositiveDuration,
+        Option(
+            in_program="a Completion takes deadlines",
+            scheduled="`pulumi up` waits for no run of a schedule; what ends a job is scheduling.timeout",
+        ),
+    ]
+    after: Annotated[
+        list[String],
+        Option(
+            default=[],
+            in_program="depends_on says the order, and a Completion among them that jobs have succeeded",
+            scheduled="the jobs of a schedule run in the order of its `jobs`",
+        ),
+    ]
+    onDelete: Annotated[
+        Literal["delete", "cancel", "keep"],
+        Option(default="delete", scheduled="runs of a schedule stay when it is deleted"),
+    ]
+    rerun: Annotated[
+        formats.Rerun,
+        Option(default="", scheduled="a schedule runs again by itself; docs/schedules.md says how to run it now"),
+    ]
+    adopt: Annotated[formats.JobId, Option(scheduled="a job that exists already cannot run again")]
 
 
-LIFECYCLE_DEFAULTS: Lifecycle = {"wait": False, "after": [], "onDelete": "delete", "rerun": ""}
-"""The defaults of a job that the stack submits."""
+LIFECYCLE: dict[str, Option] = {
+    key: next(each for each in split_hint(hint)[1] if isinstance(each, Option))
+    for key, hint in Lifecycle.__annotations__.items()
+}
 
 
 class SpecFile(ClosedTypedDict, total=False):

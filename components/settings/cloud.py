@@ -15,7 +15,7 @@ from vertex_api.validation.formats import Violation
 from ..plan import rules
 from ..plan.plan import resource_pools
 from ..schema import shapes
-from . import builders, names
+from . import builders
 
 _PROJECT = re.compile(r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]")
 """Resource Manager's page on projects. Older projects belong to a domain: example.com:project."""
@@ -33,6 +33,8 @@ _ONLY_IF_CREATED = {
     "bucket": ("deleteAfterDays", "kmsKey", "labels", "protect"),
     "tensorboard": ("labels", "protect"),
 }
+_LABELLED = [key for key, fields in _ONLY_IF_CREATED.items() if "labels" in fields]
+"""The parts of a stack file that have labels of their own, which win over those of the stack."""
 _CREATING_KEYS = {"peering": "prefixLength", "attachment": "subnetwork"}
 
 _MAX_LEAD = timedelta(days=1)
@@ -53,7 +55,7 @@ def violations(stack_values: Mapping[str, Any]) -> Iterator[Violation]:
             default = f"; set it, or gcp:{key}" if key != "projectNumber" else ""
             yield (key,), f"is required by the target gcp{default}"
     yield from _formats(stack_values)
-    paths: list[KeyPath] = [("labels",), *((part, "labels") for part in names.LABELLED)]
+    paths: list[KeyPath] = [("labels",), *((part, "labels") for part in _LABELLED)]
     for path in paths:
         yield from formats.check_labels(value_at(stack_values, path) or {}, path)
     reserved = rules.labels(stack_values.get("labels", {}))

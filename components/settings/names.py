@@ -8,16 +8,12 @@ from typing import Any, cast
 
 from ..schema import shapes
 
-LABELLED = tuple(
-    key for key, shape in shapes.Cloud.__annotations__.items() if "labels" in getattr(shape, "__annotations__", ())
-)
-"""The parts of a stack file that have labels of their own, to which those of the stack are added."""
 _DIGEST_LENGTH = 8
 """Hex digits of the digest at the end of a truncated name."""
 
 
 def with_defaults(pulumi_project: str, stack: str, values: Mapping[str, Any]) -> shapes.Cloud:
-    """Return the keys of `shapes.Cloud` in valid `values`, with default names and the stack's labels."""
+    """Return the keys of `shapes.Cloud` in valid `values`, with default names."""
     cloud = {key: values[key] for key in shapes.Cloud.__annotations__ if key in values}
     registry, identity, bucket = (dict(values.get(key, {})) for key in ("registry", "identity", "bucket"))
     board = dict(values.get("tensorboard", {}))
@@ -39,10 +35,6 @@ def with_defaults(pulumi_project: str, stack: str, values: Mapping[str, Any]) ->
         default = {"account": _account_id(pulumi_project, stack, key)}
         cloud["scheduling"][key] = cloud["scheduling"].get(key) or default
     cloud |= {**network, "registry": registry, "identity": identity, "bucket": bucket}
-    labels = values.get("labels", {})
-    for key in LABELLED:
-        if labels and key in cloud and _is_created(cloud[key]):
-            cloud[key] = {**cloud[key], "labels": {**labels, **cloud[key].get("labels", {})}}
     return cast(shapes.Cloud, cloud)
 
 

@@ -49,11 +49,10 @@ class JobFailureAlerts(Component):
     channels: Sequence[pulumi.Input[str]]
 
     def __init__(self, name: str, args: JobFailureAlertsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__(name, opts)
+        super().__init__(name, opts, args.get("labels"))
         alerts, project, options = args["alerts"], args["project"], self.retrying()
-        labels = _user_labels(args.get("labels"))
         self.channels = [
-            channel if "@" not in channel else _email_channel(name, channel, project, labels, options).name
+            channel if "@" not in channel else _email_channel(name, channel, project, options).name
             for channel in dict.fromkeys(alerts["channels"])
         ]
         logs = f"https://console.cloud.google.com/logs/query;query=resource.labels.job_id%3D%22{_JOB}%22"
@@ -79,7 +78,6 @@ class JobFailureAlerts(Component):
                 "mime_type": "text/markdown",
             },
             notification_channels=self.channels,
-            user_labels=labels,
             opts=options,
         )
         self.register_outputs({})
@@ -104,10 +102,9 @@ class ScheduleAlerts(Component):
     """
 
     def __init__(self, name: str, args: ScheduleAlertsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__(name, opts)
+        super().__init__(name, opts, args.get("labels"))
         alerts, project, id_prefix = args["alerts"], args["project"], args["id_prefix"]
         channels, options, console = args["channels"], self.retrying(), "https://console.cloud.google.com"
-        labels = _user_labels(args.get("labels"))
         run = "${resource.label.workflow_id}"
         executions = f"{console}/workflows/workflow/${{resource.label.location}}/{run}/executions?project={project}"
         failed: monitoring.AlertPolicyConditionConditionThresholdArgsDict = {
@@ -130,7 +127,6 @@ class ScheduleAlerts(Component):
                 "mime_type": "text/markdown",
             },
             notification_channels=channels,
-            user_labels=labels,
             opts=options,
         )
         start = "${log.extracted_label.job_id}"
@@ -157,19 +153,13 @@ class ScheduleAlerts(Component):
                 "mime_type": "text/markdown",
             },
             notification_channels=channels,
-            user_labels=labels,
             opts=options,
         )
         self.register_outputs({})
 
 
-def _user_labels(labels: Mapping[str, str] | None) -> Mapping[str, str] | None:
-    """Return those labels that Monitoring takes: keys begin with a letter (REST reference, AlertPolicy, userLabels)."""
-    return {key: value for key, value in (labels or {}).items() if key[:1].isalpha()} or None
-
-
 def _email_channel(
-    name: str, address: str, project: str, labels: Mapping[str, str] | None, options: pulumi.ResourceOptions
+    name: str, address: str, project: str, options: pulumi.ResourceOptions
 ) -> monitoring.NotificationChannel:
     return monitoring.NotificationChannel(
         f"{name}-{address}",
@@ -177,6 +167,5 @@ def _email_channel(
         display_name=address,
         type="email",
         labels={"email_address": address},
-        user_labels=labels,
         opts=options,
     )

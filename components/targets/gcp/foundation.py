@@ -37,9 +37,9 @@ class GcpFoundation(Component):
     """
 
     def __init__(self, name: str, settings: Settings, opts: ResourceOptions | None = None) -> None:
-        super().__init__(name, opts)
         assert settings.cloud is not None
         stack = settings.cloud
+        super().__init__(name, opts, stack.get("labels"))
         self._settings, self._stack = settings, stack
         project, region, number, key = settings.project, settings.region, stack["projectNumber"], stack.get("kmsKey")
         self._services = Services(
@@ -85,7 +85,7 @@ class GcpFoundation(Component):
         if "network" in stack:
             network = JobNetwork(
                 settings.named("network"),
-                {"project": project, "region": region, "network": stack["network"], "labels": stack.get("labels")},
+                {"project": project, "region": region, "network": stack["network"]},
                 self._after(),
             )
         access = ServiceAgentAccess(
@@ -118,7 +118,6 @@ class GcpFoundation(Component):
                     "resource": stack["persistentResource"],
                     "network": network.fields if network else None,
                     "kms_key": key,
-                    "labels": stack.get("labels"),
                 },
                 self._after(access, network),
             )
@@ -131,7 +130,7 @@ class GcpFoundation(Component):
         if "alerts" in stack:
             alerts = JobFailureAlerts(
                 settings.named("alerts"),
-                {"project": project, "alerts": stack["alerts"], "labels": stack.get("labels")},
+                {"project": project, "alerts": stack["alerts"]},
                 self._after(),
             )
         if "tensorboard" in stack:
@@ -244,7 +243,6 @@ class GcpFoundation(Component):
                         "alerts": stack["alerts"],
                         "id_prefix": schedule_id_prefix(settings.pulumi_project, settings.stack),
                         "channels": self._alerts.channels,
-                        "labels": stack.get("labels"),
                     },
                     # Their metric and their logs are of services that are enabled with the accounts.
                     ResourceOptions(parent=self, depends_on=[self._schedule_accounts]),

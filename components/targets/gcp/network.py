@@ -13,7 +13,7 @@ _PEER = "servicenetworking.googleapis.com"
 
 
 class JobNetworkArgs(TypedDict, total=False):
-    """`network` is that of a stack file: it has `peering` or `attachment`. Of what is created a range has `labels`."""
+    """`network` is that of a stack file: it has `peering` or `attachment`. A range has `labels`."""
 
     project: Required[str]
     region: Required[str]
@@ -29,20 +29,20 @@ class JobNetwork(Component):
     """
 
     def __init__(self, name: str, args: JobNetworkArgs, opts: ResourceOptions | None = None) -> None:
-        super().__init__(name, opts)
+        super().__init__(name, opts, args.get("labels"))
         network = args["network"]
         attachment = network.get("attachment")
         self.fields: Mapping[str, Any] = (
             self._attach(name, attachment, args["project"], args["region"])
             if attachment is not None and "peering" not in network
-            else self._peer(name, network["peering"], args.get("labels"))
+            else self._peer(name, network["peering"])
         )
         self.dns_projects = tuple(sorted({zone["targetProject"] for zone in (attachment or {}).get("dnsPeering", [])}))
         interface = self.fields.get("pscInterfaceConfig")
         self.attachment_project = interface["networkAttachment"].split("/")[1] if interface else None
         self.register_outputs({"fields": self.fields})
 
-    def _peer(self, name: str, peering: shapes.Peering, labels: Mapping[str, str] | None) -> dict[str, Any]:
+    def _peer(self, name: str, peering: shapes.Peering) -> dict[str, Any]:
         """Peer a network with Google's services (Google's page on private services access), and return the fields."""
         network, ranges = peering["network"], peering.get("reservedIpRanges", [])
         if "prefixLength" in peering:
@@ -55,7 +55,6 @@ class JobNetwork(Component):
                 address_type="INTERNAL",
                 prefix_length=peering["prefixLength"],
                 network=network,
-                labels=labels or None,
                 # Jobs need the network's project by its number; Compute Engine answers with the project's id, and the
                 # provider would replace the range at each update. Only another network in the stack does.
                 opts=ResourceOptions(parent=self, ignore_changes=["network"], replacement_trigger=network),

@@ -4,9 +4,9 @@ from __future__ import annotations  # loads the provider's types only if they ar
 
 import asyncio
 import itertools
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import pulumi
 from pulumi import ResourceOptions
@@ -25,14 +25,36 @@ _hook_numbers = itertools.count(1)
 
 
 class Component(pulumi.ComponentResource):
-    """A component of this package. Its type token is `vertex-training:index:` with the name of its class."""
+    """A component of this package. Its type token is `vertex-training:index:` with the name of its class.
 
-    def __init__(self, name: str, opts: ResourceOptions | None = None) -> None:
+    All resources below it that can have labels have `labels`.
+    """
+
+    def __init__(self, name: str, opts: ResourceOptions | None = None, labels: Mapping[str, str] | None = None) -> None:
+        opts = ResourceOptions.merge(ResourceOptions(transformations=[labelling(labels or {})]), opts)
         super().__init__(f"vertex-training:index:{type(self).__name__}", name, None, opts)
 
     def retrying(self, *upstream: pulumi.Resource, protect: bool | None = None) -> ResourceOptions:
         """Return options of a child whose creation is tried again after a refusal that passes."""
         return retrying(self, *upstream, protect=protect)
+
+
+def labelling(
+    labels: Mapping[str, str],
+) -> Callable[[pulumi.ResourceTransformationArgs], pulumi.ResourceTransformationResult | None]:
+    """Return a transformation that gives `labels` to each resource that can have some; its own labels win."""
+
+    def add(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
+        key, own = "labels", labels
+        if hasattr(type(args.resource), "user_labels"):
+            # Keys begin with a letter (Monitoring's REST reference, AlertPolicy). A channel's `labels` are its address.
+            key, own = "user_labels", {name: value for name, value in labels.items() if name[:1].isalpha()}
+        if not own or not hasattr(type(args.resource), key):
+            return None
+        given: Any = args.props.get(key)
+        return pulumi.ResourceTransformationResult({**args.props, key: {**own, **(given or {})}}, args.opts)
+
+    return add
 
 
 def retrying(parent: pulumi.Resource, *upstream: pulumi.Resource, protect: bool | None = None) -> ResourceOptions:

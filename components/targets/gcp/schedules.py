@@ -26,6 +26,7 @@ from .project import (
     account_email,
     grant_act_as,
     grant_key,
+    labelling,
     retrying,
 )
 
@@ -84,7 +85,8 @@ def create(name: str, args: ScheduleArgs, opts: pulumi.ResourceOptions) -> cloud
 
     assert opts.parent
     ours = pulumi.ResourceOptions.merge(
-        retrying(opts.parent, accounts, protect=protect or None), pulumi.ResourceOptions(depends_on=opts.depends_on)
+        retrying(opts.parent, accounts, protect=protect or None),
+        pulumi.ResourceOptions(depends_on=opts.depends_on, transformations=[labelling(args.get("labels") or {})]),
     )
     of = f"the schedule {name} of {pulumi.get_project()}/{pulumi.get_stack()}"
     workflow = workflows.Workflow(
@@ -95,7 +97,6 @@ def create(name: str, args: ScheduleArgs, opts: pulumi.ResourceOptions) -> cloud
         description=f"Submits the jobs of {of}",
         service_account=accounts.workflow,
         source_contents=when_known(lambda known: _workflow_source(name, known, project, region), request),
-        labels=args.get("labels") or None,
         crypto_key_name=args.get("kms_key"),
         # What a job's request was refused with stays in the logs of Workflows, beside the execution's error.
         call_log_level="LOG_ERRORS_ONLY",

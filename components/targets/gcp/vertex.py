@@ -37,7 +37,7 @@ class PersistentResource(Component):
     """
 
     def __init__(self, name: str, args: PersistentResourceArgs, opts: ResourceOptions | None = None) -> None:
-        super().__init__(name, opts)
+        super().__init__(name, opts, args.get("labels"))
         resource, network, key = args["resource"], args.get("network") or {}, args.get("kms_key")
         self.id = resource["name"]
         interface = network.get("pscInterfaceConfig")
@@ -51,7 +51,6 @@ class PersistentResource(Component):
             reserved_ip_ranges=network.get("reservedIpRanges"),
             psc_interface_config=_interface(interface) if interface else None,
             encryption_spec={"kms_key_name": key} if key else None,
-            labels=args.get("labels") or None,
             resource_runtime_spec={"service_account_spec": {"enable_custom_service_account": True}},
             opts=self.retrying(),
         )

@@ -17,7 +17,7 @@ from vertex_training.plan.figures import FIGURES
 from vertex_training.plan.guardrails import LIMITS
 from vertex_training.plan.plan import Plan, Totals
 from vertex_training.plan.program import Program
-from vertex_training.plan.training import LIFECYCLE, LIFECYCLE_KEYS, NOT_KNOWN, Training
+from vertex_training.plan.training import LIFECYCLE, NOT_KNOWN, Training
 from vertex_training.review.reports import cost_lines, schedule_lines
 from vertex_training.schema import shapes
 from vertex_training.settings.settings import Settings
@@ -266,7 +266,7 @@ def test_a_spec_that_is_none_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_lifecycle_says_who_may_set_what() -> None:
-    assert LIFECYCLE_KEYS.keys() == shapes.Lifecycle.__annotations__.keys()
+    assert shapes.LIFECYCLE.keys() == shapes.Lifecycle.__annotations__.keys()
     training, wrong = Training.parse(CUSTOM_JOB, "a", NOT_KNOWN, {"onDelet": "keep"}, lambda *_: cast(Any, None))
     assert training.lifecycle == {} and [each.path for each in wrong] == [(LIFECYCLE, "onDelet")]
 

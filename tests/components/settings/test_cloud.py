@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vertex_training.settings.names import LABELLED, role_id, with_defaults
+from vertex_training.schema import shapes
+from vertex_training.settings.names import role_id, with_defaults
 
 from tests.components.projects import load, problems
 
@@ -119,7 +120,12 @@ def test_what_exists_has_no_settings_here(tmp_path: Path, key: str, choice: str,
 
 
 def test_all_parts_with_labels_are_tested() -> None:
-    assert [*LABELLED] == [key for key, fields in SETTINGS.items() if "labels" in fields]
+    labelled = [key for key, shape in shapes.Cloud.__annotations__.items() if "labels" in fields_of(shape)]
+    assert labelled == [key for key, fields in SETTINGS.items() if "labels" in fields]
+
+
+def fields_of(shape: Any) -> Any:
+    return getattr(shape, "__annotations__", ())
 
 
 def test_what_is_made_has_them_all(tmp_path: Path) -> None:
@@ -326,12 +332,6 @@ def test_existing_and_named_resources_keep_their_names(tmp_path: Path) -> None:
     named = {key: {list(parts)[-1]: list(parts.values())[-1]} for key, parts in EXCLUSIVE.items()}
     made = completed(tmp_path, **named)
     assert {key: made[key] for key in named} == named
-
-
-def test_own_labels_override_those_of_the_stack(tmp_path: Path) -> None:
-    made = completed(tmp_path, labels={"team": "vision", "env": "dev"}, bucket={"labels": {"env": "own"}})
-    assert made["registry"]["labels"] == {"team": "vision", "env": "dev"}
-    assert made["bucket"]["labels"] == {"team": "vision", "env": "own"}
 
 
 @pytest.mark.parametrize(

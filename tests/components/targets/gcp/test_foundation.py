@@ -476,6 +476,13 @@ def test_all_that_can_have_labels_has_the_stack_s(tmp_path: Path, network: dict[
     assert labels == dict.fromkeys(labels, ALL["labels"])
 
 
+def test_own_labels_override_those_of_the_stack(tmp_path: Path) -> None:
+    of = {"labels": {"team": "vision", "env": "dev"}, "bucket": {"labels": {"env": "own"}}}
+    found = build_foundation_graph(settings(tmp_path, **of))
+    assert found.inputs["Repository/registry"]["labels"] == of["labels"]
+    assert found.inputs["Bucket/bucket"]["labels"] == {"team": "vision", "env": "own"}
+
+
 def test_monitoring_has_only_labels_that_begin_with_a_letter(tmp_path: Path) -> None:
     found = build_foundation_graph(settings(tmp_path, **{**ALL, "labels": {"team": "vision", "3d": "yes"}}))
     assert found.inputs["AlertPolicy/alerts"]["userLabels"] == {"team": "vision"}
