@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from vertex_api import __version__
+from vertex_api.commands import Parser
 
 _SCHEMAS = Path(__file__).parent / "schema"
 _UNITS = {"vcpu": "vCPU hour", "gb": "GiB hour", "accelerator": "hour", "disk": "GiB month"}
@@ -103,8 +104,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("vertex-training", description="Vertex AI custom training as code.")
+def _parser() -> Parser:
+    parser = Parser("vertex-training", description="Vertex AI custom training as code.")
     parser.epilog = _EXIT_CODES
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")

@@ -38,7 +38,7 @@ LAYERS = {
         ("", "deferred", "errors", "scalars", "studies", "transport"),
         ("credentials", "machines", "messages", "retry", "schedules", "types"),
         ("jobspec", "names"),
-        ("client", "cron", "validation"),
+        ("client", "commands", "cron", "validation"),
         ("pipelines",),
         ("job",),
         ("estimates", "mistakes"),

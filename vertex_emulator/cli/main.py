@@ -22,10 +22,7 @@ _CONTAINER_OPTIONS = ("pids_limit", "log_limit_mb", "egress")  # as the fields o
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; docs/emulator.md lists them all."""
-    parser = parser_options.build()
-    options, unknown = parser.parse_known_args(arguments)
-    if unknown:  # argparse would show the usage of no command
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}; see: vertex-emulator {options.command} --help")
+    options = parser_options.build().parse_args(arguments)
     try:
         return _run(options)
     except EmulatorError as error:

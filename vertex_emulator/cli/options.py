@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from vertex_api import __version__
+from vertex_api.commands import Parser
 from vertex_api.jobspec import LOG_LIMIT_MB, PIDS_LIMIT
 from vertex_emulator import faults
 
@@ -28,9 +29,9 @@ exit codes: 0 success, 1 failure, 2 wrong usage, 3 an emulator runs already on t
 """
 
 
-def build() -> argparse.ArgumentParser:
+def build() -> Parser:
     """Return the parser of all commands; `command` of what it parses names one."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         "vertex-emulator",
         description=_DESCRIPTION,
         epilog=_EPILOG,
