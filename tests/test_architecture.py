@@ -51,7 +51,6 @@ LAYERS = {
             "programs",
             "programs.debugger",
             "programs.google_sdk",
-            "removal",
             "times",
         ),
         ("data_folder", "filters", "http", "faults", "search"),

@@ -10,7 +10,7 @@ import pytest
 from tests.vertex_emulator.jobs import LOCATION, custom_job_spec
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex_emulator.database import SCHEMA_VERSION, SNAPSHOT_SCHEMA_VERSION, Database, Transaction, connection
-from vertex_emulator.database.changes import Subscription
+from vertex_emulator.database.connection import Subscription
 from vertex_emulator.database.records import RUNNING, Trial
 from vertex_emulator.errors import StartError
 

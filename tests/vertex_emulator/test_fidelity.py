@@ -11,7 +11,7 @@ import googleapiclient
 import pytest
 
 from tests.vertex_emulator.api.test_routes import SERVED
-from vertex_emulator.scheduling.unsupported import APPROXIMATED_FIELDS, REJECTED_FIELDS
+from vertex_emulator.scheduling.lifecycle import APPROXIMATED_FIELDS, REJECTED_FIELDS
 
 PREFIX = "GoogleCloudAiplatformV1"
 STATUSES = {"same", "approximated", "refused"}

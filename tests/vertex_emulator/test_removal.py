@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from vertex_emulator.cli.data import clear
-from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.removal import remove_tree
+from vertex_emulator.data_folder import DataFolder, remove_tree
 
 
 def nest_folders(folder: Path, depth: int = 1_500, name: str = "d") -> None:

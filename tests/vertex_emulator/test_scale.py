@@ -15,7 +15,7 @@ from vertex_api.names import CUSTOM_JOB
 from vertex_emulator.api.jobs import JobService
 from vertex_emulator.api.lists import ListRequest
 from vertex_emulator.database import Database, jobs
-from vertex_emulator.database import trials as trial_table
+from vertex_emulator.database import jobs as job_table
 from vertex_emulator.database.records import SUCCEEDED
 from vertex_emulator.page import jobs as page_jobs
 from vertex_emulator.scheduling import study as study_module
@@ -113,7 +113,7 @@ def test_studies_read_each_trial_rarely(
         use_clock(clock, monkeypatch)
         emulator = Emulator(tmp_path / str(trials), machine(clock, program=reports))
         with monkeypatch.context() as patch:
-            parsed = count_calls(patch, "_parse", trial_table)
+            parsed = count_calls(patch, "_parse_trial", job_table)
             curves = count_calls(patch, "_curves", study_module)
             study = submit_study(emulator, trials=trials, parallel=2, studySpec=tuning_job_spec()["studySpec"] | rule)
             emulator.run()

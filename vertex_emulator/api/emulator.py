@@ -18,7 +18,7 @@ from vertex_emulator.gcs.files import BucketTree
 from vertex_emulator.pruning import prune_jobs
 from vertex_emulator.replicas import debugger
 from vertex_emulator.replicas.executor import Executor
-from vertex_emulator.schedules.runs import is_clock_set, read_clock
+from vertex_emulator.schedules.loop import is_clock_set, read_clock
 from vertex_emulator.times import now_ns, short_time
 
 

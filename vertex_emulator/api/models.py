@@ -1,4 +1,4 @@
-"""The API's methods on models, their versions and their files."""
+"""The API's methods on models, their versions and their files, and on the operations that methods return."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from vertex_emulator.api.lists import ListRequest, Mask
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.models import DEFAULT_ALIAS
-from vertex_emulator.database.records import ModelVersion
+from vertex_emulator.database.records import ModelVersion, Operation
 from vertex_emulator.errors import ApiError, InvalidBucketUri, ModelUploadRejected
 from vertex_emulator.gcs.files import BucketTree, FolderCopier
 from vertex_emulator.http.responses import invalid_argument, malformed_name, not_found
@@ -329,3 +329,54 @@ def _export_uri(prefix: str, version: ModelVersion) -> str:
     display_name = re.sub(r"[^A-Za-z0-9_.-]+", "_", version.spec["displayName"])
     moment = format_time(now_ns())
     return f"{prefix.rstrip('/')}/model-export-{display_name[:100]}-{moment[:-4]}Z"
+
+
+_OPERATION_FIELDS = lists.Fields[Operation]({"name": lambda operation: operation.name, "done": lambda _: "true"})
+
+
+@dataclass(frozen=True)
+class OperationService:
+    """The methods on operations, each of which is done when its client first sees it."""
+
+    database: Database
+
+    def get(self, name: str) -> dict[str, Any]:
+        """Return an operation by its full name. Raises ApiError NOT_FOUND."""
+        with self.database.read() as transaction:
+            operation = transaction.operations.get(name)
+        if operation is None:
+            raise _no_operation(name)
+        return operation_json(operation)
+
+    def list(self, parent: str, list_request: ListRequest) -> dict[str, Any]:
+        """Return a page of the operations of a location or a resource, the newest first. Raises ApiError."""
+        condition = list_request.condition(_OPERATION_FIELDS)
+        before = list_request.position(str)
+        with self.database.read() as transaction:
+            matching = (
+                operation
+                for operation in transaction.operations.under(parent)
+                if (before is None or _place(operation) < before) and _OPERATION_FIELDS.match(condition, operation)
+            )
+            page, token = list_request.page(matching, _place)
+        return lists.reply("operations", [operation_json(operation) for operation in page], token)
+
+    def cancel(self, name: str) -> dict[str, Any]:
+        """Do nothing, as the operation is done. Raises ApiError NOT_FOUND."""
+        self.get(name)
+        return {}
+
+    def delete(self, name: str) -> dict[str, Any]:
+        """Delete an operation. Raises ApiError NOT_FOUND."""
+        with self.database.write() as transaction:
+            if not transaction.operations.delete(name):
+                raise _no_operation(name)
+        return {}
+
+
+def _place(operation: Operation) -> str:
+    return f"{operation.created:020} {operation.name}"
+
+
+def _no_operation(name: str) -> ApiError:
+    return ApiError("NOT_FOUND", f"The Operation {name} does not exist.")

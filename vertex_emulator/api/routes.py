@@ -21,8 +21,7 @@ from vertex_emulator.api.faults import Handler, RequestFaults
 from vertex_emulator.api.jobs import JobService
 from vertex_emulator.api.lists import ListRequest
 from vertex_emulator.api.logging import LogService
-from vertex_emulator.api.models import ModelService
-from vertex_emulator.api.operations import OperationService
+from vertex_emulator.api.models import ModelService, OperationService
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.errors import AnswerLost, ApiError

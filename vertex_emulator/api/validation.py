@@ -19,7 +19,7 @@ from vertex_emulator.gcs.files import BucketTree
 from vertex_emulator.http.responses import invalid_argument
 from vertex_emulator.replicas import mounts
 from vertex_emulator.replicas.executor import Executor
-from vertex_emulator.scheduling import unsupported
+from vertex_emulator.scheduling import lifecycle
 
 
 def canonicalize(kind: Kind, region: str, body: Mapping[str, Any], buckets: Path) -> dict[str, Any]:
@@ -61,8 +61,7 @@ def _emulator_problems(kind: Kind, region: str, spec: Mapping[str, Any], tree: B
     )
     return [
         *(FieldProblem(path, message) for path, message in region_mismatches(Job(kind, spec), region)),
-        *unsupported.violations(kind, spec),
-        *unsupported.pool_size_violations(kind, spec),
+        *lifecycle.violations(kind, spec),
         *mounts.violations(kind, spec),
         *next(filter(None, output_problems), []),
         *_package_problems(spec[field]["workerPoolSpecs"], (field, "workerPoolSpecs"), tree),

@@ -8,11 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from vertex_emulator.cli.emulator import send
-from vertex_emulator.data_folder import DataFolder, acquire_lock, is_locked, require_endpoint
+from vertex_emulator.data_folder import DataFolder, acquire_lock, is_locked, remove_tree, require_endpoint
 from vertex_emulator.database import Database
 from vertex_emulator.errors import EmulatorError, ExecutorUnavailable
 from vertex_emulator.pruning import PruneReport, prune_jobs
-from vertex_emulator.removal import remove_tree
 from vertex_emulator.replicas.executor import Executor
 from vertex_emulator.times import now_ns
 

@@ -4,18 +4,18 @@ One connection under one lock: the work is a few statements at a time, and a rea
 state change is one transaction, so a process killed at any moment leaves either the state before or the state after.
 """
 
+import asyncio
 import sqlite3
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
-from vertex_emulator.database import changes
-from vertex_emulator.database.jobs import Faults, Jobs, Queue
+from vertex_emulator.database.jobs import Faults, Jobs, Pipelines, Queue, Trials
 from vertex_emulator.database.models import Models, Operations
+from vertex_emulator.database.records import Table
 from vertex_emulator.database.schedules import Schedules
-from vertex_emulator.database.tables import Rows, Settings
-from vertex_emulator.database.trials import Pipelines, Trials
 from vertex_emulator.errors import StartError
 
 SCHEMA_VERSION = 5  # checkouts before the first release wrote 1 to 4
@@ -44,7 +44,7 @@ class Database:
     """The SQLite file. Raises StartError if this version cannot use it."""
 
     def __init__(self, path: Path) -> None:
-        self.changes = changes.Changes()
+        self.changes = Changes()
         self._lock = threading.RLock()
         try:
             self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10)
@@ -55,7 +55,7 @@ class Database:
             self._connection.execute("PRAGMA busy_timeout = 10000")
             self._connection.execute("PRAGMA foreign_keys = ON")
             self._create_tables(path)
-            self._changed = changes.watch(self._connection)
+            self._changed = _watch(self._connection)
         except sqlite3.Error as error:
             raise StartError(f"the database {path} cannot be used: {error}") from error
 
@@ -118,3 +118,155 @@ def describe(error: sqlite3.Error) -> str:
     if is_disk_full(error):
         return "The disk of the data folder is full: make room on it, and the emulator goes on by itself"
     return f"The emulator cannot use its database: {error}"
+
+
+class Settings(Table):
+    """The settings of a data folder: texts by key."""
+
+    def get(self, key: str) -> str | None:
+        """Return a setting; None if it was never set."""
+        row = self._first("SELECT value FROM settings WHERE key = ?", key)
+        return row["value"] if row else None
+
+    def set(self, key: str, value: str) -> None:
+        """Store a setting."""
+        self._connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (key, value))
+
+    def remove(self, key: str) -> None:
+        """Remove a setting, as if it had never been set."""
+        self._connection.execute("DELETE FROM settings WHERE key = ?", (key,))
+
+
+SNAPSHOT = ("jobs", "trials", "service_messages", "operations", "pipelines", "models")
+"""What a snapshot has of the database, in an order in which each table refers to earlier ones only.
+
+Settings are of one data folder, injected faults of jobs to come, and schedules of a stack: an archive starts no job.
+"""
+
+
+class Rows(Table):
+    """The rows of any table, as they are."""
+
+    def read(self, table: str) -> Iterator[dict[str, Any]]:
+        """Yield the rows of a table of SNAPSHOT by its key, each as its columns."""
+        return map(dict, self._connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2"))
+
+    def insert(self, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Insert rows; raises ValueError for a row with other columns than the table's."""
+        columns = [row["name"] for row in self._connection.execute(f"PRAGMA table_info({table})")]
+        statement = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+        for row in rows:
+            if row.keys() != set(columns):
+                raise ValueError(f"a row of {table} has other columns")
+            self._connection.execute(statement, [row[column] for column in columns])
+
+    def specs(self, without: Collection[str]) -> Iterator[str]:
+        """Yield the specs, as JSON, of all models, schedules and jobs, but for jobs of these ids and their trials."""
+        for row in self._connection.execute("SELECT id, study, spec FROM jobs"):
+            if row["id"] not in without and row["study"] not in without:
+                yield row["spec"]
+        for table, column in (("models", "spec"), ("schedules", "jobs"), ("schedule_runs", "jobs")):
+            for row in self._connection.execute(f"SELECT {column} AS spec FROM {table}"):
+                yield row["spec"]
+
+
+# Temporary triggers belong to the connection; the file does not change.
+_TRIGGERS = """
+CREATE TEMP TRIGGER job_added AFTER INSERT ON jobs BEGIN SELECT job_changed(NEW.id), job_changed(NEW.study); END;
+CREATE TEMP TRIGGER job_moved AFTER UPDATE ON jobs BEGIN SELECT job_changed(NEW.id), job_changed(NEW.study); END;
+CREATE TEMP TRIGGER job_removed AFTER DELETE ON jobs BEGIN SELECT job_changed(OLD.id), job_changed(OLD.study); END;
+CREATE TEMP TRIGGER trial_added AFTER INSERT ON trials BEGIN SELECT job_changed(NEW.study); END;
+CREATE TEMP TRIGGER trial_moved AFTER UPDATE ON trials BEGIN SELECT job_changed(NEW.study); END;
+CREATE TEMP TRIGGER message_added AFTER INSERT ON service_messages
+BEGIN SELECT job_changed(id), job_changed(study) FROM jobs WHERE id = NEW.job; END;
+"""
+
+
+def _watch(connection: sqlite3.Connection) -> set[str]:
+    """Return a set to which every statement on the connection adds the ids of the jobs that it changes."""
+    changed: set[str] = set()
+
+    def add(job_id: str | None) -> None:
+        if job_id is not None:
+            changed.add(job_id)
+
+    connection.create_function("job_changed", 1, add)
+    connection.executescript(_TRIGGERS)
+    return changed
+
+
+class Changes:
+    """Notifies subscribers of the ids of changed jobs; a trial's job changes its study too.
+
+    A slow subscriber gets all that it missed as one set, which never has more ids than there are jobs.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._subscriptions: set[Subscription] = set()
+        self._listeners: list[Callable[[frozenset[str]], object]] = []
+        self._closed = False
+
+    def listen(self, listener: Callable[[frozenset[str]], object]) -> None:
+        """Call a function with the ids of changed jobs, in the thread that changes them; it must return at once."""
+        with self._lock:
+            self._listeners.append(listener)
+
+    @contextmanager
+    def subscribe(self) -> "Iterator[Subscription]":
+        """Subscribe the running event loop to changes until the block is left."""
+        subscription = Subscription(asyncio.get_running_loop())
+        with self._lock:
+            self._subscriptions.add(subscription)
+            if self._closed:
+                subscription.notify((), closed=True)
+        try:
+            yield subscription
+        finally:
+            with self._lock:
+                self._subscriptions.discard(subscription)
+
+    def publish(self, job_ids: Iterable[str]) -> None:
+        """Notify every subscriber; may be called from any thread."""
+        changed = frozenset(job_ids)
+        if changed:
+            with self._lock:
+                for subscription in self._subscriptions:
+                    subscription.notify(changed)
+                for listener in self._listeners:
+                    listener(changed)
+
+    def close(self) -> None:
+        """End all subscriptions, also later ones."""
+        with self._lock:
+            self._closed = True
+            for subscription in self._subscriptions:
+                subscription.notify((), closed=True)
+
+
+class Subscription:
+    """One subscriber on one event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._lock = threading.Lock()
+        self._notified = asyncio.Event()
+        self._jobs: set[str] = set()
+        self._closed = False
+
+    def notify(self, job_ids: Iterable[str], closed: bool = False) -> None:
+        """Add jobs to the result of the next `wait`."""
+        with self._lock:
+            self._jobs.update(job_ids)
+            self._closed = self._closed or closed
+        self._loop.call_soon_threadsafe(self._notified.set)
+
+    async def wait(self, timeout_seconds: float) -> frozenset[str] | None:
+        """Return the jobs changed since the last call, none after `timeout_seconds`; None at the end."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_seconds):
+                await self._notified.wait()
+        with self._lock:
+            self._notified.clear()
+            jobs, self._jobs = frozenset(self._jobs), set()
+            return None if self._closed else jobs

@@ -7,8 +7,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from vertex_emulator.database.records import ModelVersion, Operation
-from vertex_emulator.database.tables import Table
+from vertex_emulator.database.records import ModelVersion, Operation, Table
 from vertex_emulator.errors import ModelUploadRejected
 from vertex_emulator.names import Location, new_id, parse_model
 from vertex_emulator.times import now_ns

@@ -1,7 +1,12 @@
-"""What the tables hold, as values: jobs, replicas, trials, models, operations, service messages, schedules and runs."""
+"""What the tables hold, as values: jobs, replicas, trials, models, operations, service messages, schedules and runs.
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+`Table` writes them; each of its subclasses has the statements on one table.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from typing import Any, Literal
 
 from vertex_api.jobspec import is_reduction_server
@@ -288,3 +293,31 @@ class ScheduleRun:
     reason: str | None = None
     jobs: tuple[ScheduledJob, ...] = ()
     submitted: Mapping[str, SubmittedJob] = field(default_factory=dict)
+
+
+class Table:
+    """The base of all statements, which are valid while their transaction is open. Times are ns since 1970."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def _first(self, query: str, *values: Any) -> sqlite3.Row | None:
+        row: sqlite3.Row | None = self._connection.execute(query, values).fetchone()
+        return row
+
+    def _insert(self, table: str, **columns: Any) -> None:
+        marks = ", ".join("?" * len(columns))
+        statement = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"
+        self._connection.execute(statement, encode(columns.values()))
+
+    def _update(self, table: str, key: Mapping[str, Any], **columns: Any) -> None:
+        changes = ", ".join(f"{name} = ?" for name in columns)
+        where = " AND ".join(f"{name} = ?" for name in key)
+        values = (*encode(columns.values()), *key.values())
+        self._connection.execute(f"UPDATE {table} SET {changes} WHERE {where}", values)
+
+
+def encode(values: Iterable[Any]) -> list[Any]:
+    """Return values as SQLite stores them: mappings, lists, tuples and dataclasses as JSON."""
+    values = [asdict(value) if is_dataclass(value) else value for value in values]  # type: ignore[arg-type]
+    return [json.dumps(value) if isinstance(value, Mapping | list | tuple) else value for value in values]

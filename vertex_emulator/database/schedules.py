@@ -7,8 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from vertex_api.schedules import ScheduledJob, ScheduleRequest
-from vertex_emulator.database.records import RunState, Schedule, ScheduleRun, SubmittedJob
-from vertex_emulator.database.tables import Table, encode
+from vertex_emulator.database.records import RunState, Schedule, ScheduleRun, SubmittedJob, Table, encode
 from vertex_emulator.names import Location
 from vertex_emulator.times import now_ns
 

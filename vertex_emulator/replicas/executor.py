@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from vertex_emulator.database.records import Replica
 from vertex_emulator.errors import ReplicaCannotStart
-from vertex_emulator.replicas import containers, daemon, logs, network, resources, streams
+from vertex_emulator.replicas import containers, daemon, logs, resources, streams
 from vertex_emulator.replicas.containers import LABEL, ContainerSettings, ReplicaStatus
 from vertex_emulator.replicas.firewall import Firewall, forget_mac_address
 from vertex_emulator.replicas.images import Images
@@ -70,8 +70,8 @@ class Executor:
         network_name, hosts = "bridge" if self._settings.egress else "none", {spec.cluster_name: "127.0.0.1"}
         if len(spec.peers) > 1:
             network_name, labels = f"vertex-{self._id}-{spec.job}", self._labels(spec.job)
-            hosts = network.addresses(
-                network.ensure(self._call, network_name, labels, self._settings.egress), spec.peers
+            hosts = containers.addresses(
+                containers.ensure_network(self._call, network_name, labels, self._settings.egress), spec.peers
             )
         elif not self._settings.egress:
             hosts[spec.hostname] = "127.0.0.1"  # there Docker gives a container no address of its own
@@ -100,7 +100,7 @@ class Executor:
                 hostname=spec.hostname,
                 labels=self._labels(spec.job) | containers.labels(spec.replica),
                 host_config=containers.host_config(client, spec, network_name, hosts, self._settings),
-                **network.endpoint_options(client, network_name, address, self._firewall.mac_address(name)),
+                **containers.endpoint_options(client, network_name, address, self._firewall.mac_address(name)),
             )
         except ImageNotFound as error:
             raise ReplicaCannotStart(f"the image {spec.image} was removed: {daemon.error_text(error)}") from error

@@ -16,8 +16,16 @@ from vertex_emulator.database.records import Schedule, ScheduleRun
 from vertex_emulator.errors import ApiError
 from vertex_emulator.http.responses import invalid_argument, not_found
 from vertex_emulator.names import Location
-from vertex_emulator.schedules.loop import JobMethods
-from vertex_emulator.schedules.runs import CLOCK_SETTING, begin_due, begin_until, new_run_id, overlap, read_clock, times
+from vertex_emulator.schedules.loop import (
+    CLOCK_SETTING,
+    JobMethods,
+    begin_due,
+    begin_until,
+    new_run_id,
+    overlap,
+    read_clock,
+    times,
+)
 from vertex_emulator.times import format_time, parse_time, short_time
 
 _SHOWN_TIMES, _SHOWN_RUNS = 3, 20

@@ -1,18 +1,42 @@
-"""How jobs enter the queue, which leave it next (admission), and how they are asked to end: each in one transaction."""
+"""How jobs enter the queue, which leave it next (admission), and how they are asked to end: each in one transaction.
 
-from collections.abc import Iterable, Mapping
+A field that the emulator does not support keeps a job out, or is approximated with a warning in the job's log.
+docs/fidelity.md lists every field with its status.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from vertex_api.jobspec import with_boot_disks
+from vertex_api.jobspec import is_reduction_server, with_boot_disks
+from vertex_api.messages import KeyPath
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
+from vertex_api.validation.shape import FieldProblem
 from vertex_emulator.database import Transaction
 from vertex_emulator.database.jobs import LAUNCH_TEXTS, PROVISIONING_TEXTS, QueuedJob
 from vertex_emulator.database.records import CANCELLED, CANCELLING, PENDING, QUEUED, SUCCEEDED, Ending, Job
 from vertex_emulator.names import Location
-from vertex_emulator.scheduling import unsupported
 from vertex_emulator.times import now_ns
 
 _CODE_CANCELLED = 1
+MAX_REPLICAS = 100
+REJECTED_FIELDS = {
+    "models": "the emulator runs no Google-provided jobs that take models",
+}
+_NO_REDUCTION_SERVER = "on this machine Reduction Server is not started, and the workers reduce among themselves"
+APPROXIMATED_FIELDS = {
+    "network": "containers use a network of this machine",
+    "pscInterfaceConfig": "containers use a network of this machine",
+    "reservedIpRanges": "containers use a network of this machine",
+    "serviceAccount": "containers have no Google identity; only CLOUD_ML_JOB_SA is set",
+    "tensorboard": "nothing is uploaded; only AIP_TENSORBOARD_RESOURCE_NAME is set",
+    "enableWebAccess": "a shell runs in a terminal: `vertex-emulator shell`, as pages at webAccessUris say",
+    "enableDashboardAccess": "there is no dashboard",
+    "persistentResourceId": "the job runs on this machine, not on the persistent resource",
+    "protectedArtifactLocationId": "artifacts stay on this machine",
+    "encryptionSpec": "nothing is encrypted",
+    "workerPoolSpecs.nfsMounts": "folders of this machine are mounted: nfs/SERVER/PATH in the emulator's data folder",
+    "workerPoolSpecs.lustreMounts": "folders of this machine are mounted: lustre/IP/FILESYSTEM in its data folder",
+}
 
 
 def enqueue(
@@ -33,7 +57,7 @@ def enqueue(
     transaction.jobs.log(job_id, "Waiting for job to be provisioned.")
     if kind == HYPERPARAMETER_TUNING_JOB:
         transaction.jobs.log(job_id, "Vertex AI is setting up this job.")
-    notes = unsupported.warnings(kind, spec) if kind != TRAINING_PIPELINE else []
+    notes = approximations(kind, spec) if kind != TRAINING_PIPELINE else []
     for text in [*notes, *warnings]:
         transaction.jobs.log(job_id, text, "WARNING")
     return job
@@ -111,3 +135,45 @@ def _request(transaction: Transaction, job_id: str, ending: Ending) -> bool:
     else:
         transaction.jobs.update(job, state=CANCELLING, ending=ending)
     return True
+
+
+def violations(kind: Kind, job: Mapping[str, Any]) -> list[FieldProblem]:
+    """Return the fields of a canonical job that the emulator rejects, and the pools with more replicas than it runs."""
+    field = kind.spec_field
+    rejected = [
+        FieldProblem(path, REJECTED_FIELDS[name]) for name, path, _ in _fields(kind, job) if name in REJECTED_FIELDS
+    ]
+    return rejected + [
+        FieldProblem(
+            (field, "workerPoolSpecs", index, "replicaCount"),
+            f"{pool['replicaCount']} replicas: the emulator runs 1 to {MAX_REPLICAS} in a pool",
+        )
+        for index, pool in enumerate(job[field]["workerPoolSpecs"])
+        if not 1 <= pool.get("replicaCount", 1) <= MAX_REPLICAS
+    ]
+
+
+def approximations(kind: Kind, job: Mapping[str, Any]) -> list[str]:
+    """A warning for each field that is only approximated, in the order of the table."""
+    present = {name: value for name, _, value in _fields(kind, job)}
+    found = [f"{name}: on this machine {note}." for name, note in APPROXIMATED_FIELDS.items() if present.get(name)]
+    pools = enumerate(job[kind.spec_field]["workerPoolSpecs"])
+    return found + [
+        f"workerPoolSpecs[{index}]: {_NO_REDUCTION_SERVER}." for index, pool in pools if is_reduction_server(pool)
+    ]
+
+
+def _fields(kind: Kind, job: Mapping[str, Any]) -> Iterator[tuple[str, KeyPath, Any]]:
+    """Yield name, path and value of the fields that are set, named as in the tables: relative to the job's spec."""
+
+    def walk(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
+        children: Iterable[tuple[str | int, Any]]
+        children = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+        for key, child in children:
+            if not isinstance(key, int):
+                yield (*path, key), child
+            yield from walk(child, (*path, key))
+
+    for path, value in walk(job, ()):
+        name = ".".join(str(part) for part in path if not isinstance(part, int))
+        yield name.removeprefix(f"{kind.spec_field}."), path, value

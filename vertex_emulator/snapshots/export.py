@@ -13,8 +13,8 @@ from typing import Any
 
 from vertex_emulator.data_folder import DataFolder, acquire_lock
 from vertex_emulator.database import Database, Transaction
+from vertex_emulator.database.connection import SNAPSHOT
 from vertex_emulator.database.records import Job, Replica
-from vertex_emulator.database.tables import SNAPSHOT
 from vertex_emulator.errors import EmulatorError, InvalidBucketUri
 from vertex_emulator.gcs.files import ROOT, BucketTree, NotRegularFile, is_utf8, split_uri
 from vertex_emulator.gcs.metadata import MetadataDatabase

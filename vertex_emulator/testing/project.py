@@ -9,9 +9,8 @@ from typing import Any
 
 from vertex_emulator.cli import data, emulator, environment
 from vertex_emulator.cli.logs import JobLog
-from vertex_emulator.data_folder import Endpoint, require_endpoint
+from vertex_emulator.data_folder import Endpoint, remove_tree, require_endpoint
 from vertex_emulator.faults import InjectedFault
-from vertex_emulator.removal import remove_tree
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from vertex_api.jobspec import with_boot_disks as spec_with_boot_disks
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_api.validation.check import validate_job
 from vertex_emulator.http.responses import to_snake_case
-from vertex_emulator.scheduling.unsupported import REJECTED_FIELDS
+from vertex_emulator.scheduling.lifecycle import REJECTED_FIELDS
 
 SPEC_FIELDS = {CUSTOM_JOB: "jobSpec", HYPERPARAMETER_TUNING_JOB: "trialJobSpec"}
 # What only an emulated service behind the field could honour, besides what coverage.REFUSED names.

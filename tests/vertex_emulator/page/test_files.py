@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.page import files
+from vertex_emulator.page import routes
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def buckets(tmp_path: Path) -> Path:
 
 
 def test_folders_come_first_with_their_kind(buckets: Path) -> None:
-    found = files.list_folder(buckets, "gs://models/run/")
+    found = routes.list_folder(buckets, "gs://models/run/")
     shown = [(entry["name"], entry["kind"], entry["uri"]) for entry in found["entries"]]
     assert shown == [
         ("a folder", "folder", "gs://models/run/a folder"),
@@ -31,12 +31,12 @@ def test_folders_come_first_with_their_kind(buckets: Path) -> None:
 
 
 def test_the_root_lists_the_buckets(buckets: Path) -> None:
-    assert [entry["uri"] for entry in files.list_folder(buckets, "gs://")["entries"]] == ["gs://models"]
+    assert [entry["uri"] for entry in routes.list_folder(buckets, "gs://")["entries"]] == ["gs://models"]
 
 
 def test_large_folder_counts_omitted_files(buckets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "MAX_LISTED", 1)
-    found = files.list_folder(buckets, "gs://models/run")
+    monkeypatch.setattr(routes, "MAX_LISTED", 1)
+    found = routes.list_folder(buckets, "gs://models/run")
     assert ([entry["name"] for entry in found["entries"]], found["left_out"]) == (["a folder"], 1)
 
 
@@ -44,7 +44,7 @@ def test_large_folder_counts_omitted_files(buckets: Path, monkeypatch: pytest.Mo
     "uri", ["gs://models/../../secret", "gs://models/run/../../../secret", "gs://../secret", "/etc/passwd", "gs:///etc"]
 )
 def test_no_uri_leads_out_of_the_buckets(buckets: Path, uri: str) -> None:
-    for look in (files.list_folder, files.open_file):
+    for look in (routes.list_folder, routes.open_file):
         with pytest.raises(ApiError) as refusal:
             look(buckets, uri)
         assert refusal.value.http == 400
@@ -54,11 +54,11 @@ def test_no_uri_leads_out_of_the_buckets(buckets: Path, uri: str) -> None:
 def test_link_is_shown_and_not_followed(buckets: Path) -> None:
     (buckets / "models/run/out").symlink_to(buckets.parent)
     (buckets / "models/run/secret").symlink_to(buckets.parent / "secret")
-    kinds = {entry["name"]: entry["kind"] for entry in files.list_folder(buckets, "gs://models/run")["entries"]}
+    kinds = {entry["name"]: entry["kind"] for entry in routes.list_folder(buckets, "gs://models/run")["entries"]}
     assert (kinds["out"], kinds["secret"]) == ("link", "link")
     for uri in ("gs://models/run/secret", "gs://models/run/out/secret"):
         with pytest.raises(ApiError, match="symbolic link"):
-            files.open_file(buckets, uri)
+            routes.open_file(buckets, uri)
 
 
 def test_name_that_is_not_utf8_is_escaped(buckets: Path) -> None:
@@ -66,7 +66,7 @@ def test_name_that_is_not_utf8_is_escaped(buckets: Path) -> None:
     os.mkfifo(buckets / "models/run/pipe")
     shown = [
         (entry["name"], entry["kind"], entry["uri"])
-        for entry in files.list_folder(buckets, "gs://models/run")["entries"]
+        for entry in routes.list_folder(buckets, "gs://models/run")["entries"]
     ]
     assert ("caf\\xe9", "file", "") in shown
     assert ("pipe", "special", "gs://models/run/pipe") in shown
@@ -75,5 +75,5 @@ def test_name_that_is_not_utf8_is_escaped(buckets: Path) -> None:
 @pytest.mark.parametrize("uri", ["gs://models/none", "gs://models/run/a folder", "gs://none-such"])
 def test_what_is_no_file_is_not_found(buckets: Path, uri: str) -> None:
     with pytest.raises(ApiError) as refusal:
-        files.open_file(buckets, uri)
+        routes.open_file(buckets, uri)
     assert refusal.value.http == 404

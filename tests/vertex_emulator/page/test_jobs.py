@@ -13,8 +13,8 @@ from tests.vertex_emulator.scheduling.steps import reports
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_api.pipelines import CUSTOM_TASK
 from vertex_emulator.database import Database
+from vertex_emulator.database.jobs import Trials
 from vertex_emulator.database.records import FAILED, RUNNING, Replica, Trial
-from vertex_emulator.database.trials import Trials
 from vertex_emulator.errors import ApiError
 from vertex_emulator.page import jobs
 from vertex_emulator.page.jobs import JobViews

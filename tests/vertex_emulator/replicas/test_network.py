@@ -3,7 +3,7 @@
 import docker
 import pytest
 
-from vertex_emulator.replicas import network
+from vertex_emulator.replicas import containers
 
 MAC = "06:ab:cd:00:00:01"
 
@@ -13,7 +13,7 @@ MAC = "06:ab:cd:00:00:01"
 )
 def test_mac_address_stands_where_daemon_reads_it(version: str, in_container: str | None, in_endpoint: str) -> None:
     client = docker.APIClient(version=version)
-    options = network.endpoint_options(client, "net", "172.18.0.2", MAC)
+    options = containers.endpoint_options(client, "net", "172.18.0.2", MAC)
     client.close()
     assert options.get("mac_address") == in_container
     endpoint = options["networking_config"]["EndpointsConfig"]["net"]
@@ -23,14 +23,14 @@ def test_mac_address_stands_where_daemon_reads_it(version: str, in_container: st
 
 def test_container_without_network_has_no_addresses() -> None:
     client = docker.APIClient(version="1.41")
-    assert network.endpoint_options(client, "none", None, MAC) == {}
+    assert containers.endpoint_options(client, "none", None, MAC) == {}
     client.close()
 
 
 @pytest.mark.parametrize("version", ["1.41", "1.44"])
 def test_docker_chooses_mac_address_that_is_not_given(version: str) -> None:
     client = docker.APIClient(version=version)
-    options = network.endpoint_options(client, "bridge", None, None)
+    options = containers.endpoint_options(client, "bridge", None, None)
     client.close()
     assert "mac_address" not in options
     assert "MacAddress" not in options.get("networking_config", {}).get("EndpointsConfig", {}).get("bridge", {})
