@@ -15,7 +15,7 @@ from .needs import Needs
 from .rules import CHECKS, Finding, Place, found
 
 _FIRST_APIS = ("cloudresourcemanager", "serviceusage")
-_MAX_PAGES = 20
+_MAX_PAGES = 50
 _THREADS = 32
 _CONTINENTS = frozenset(["us", "northamerica", "southamerica", "europe", "asia", "australia", "africa", "me"])
 _RESTRICTED = ("aiplatform", "artifactregistry", "cloudbuild", "cloudkms", "compute", "secretmanager", "storage")
@@ -236,9 +236,7 @@ class Checks:
         yield from missing
         if missing:
             return
-        answer = self._cloud.get(
-            "servicenetworking", f"services/{_PEER}/connections", Place("project", self._needs.project), network=network
-        )
+        answer = self._cloud.get("servicenetworking", f"services/{_PEER}/connections", place, network=network)
         ranges = [each for connection in answer.get("connections", []) for each in connection["reservedPeeringRanges"]]
         ids["ranges"] = ", ".join(ranges)
         if "prefixLength" in peering:
@@ -411,9 +409,9 @@ def look_up(check: str, member: str, project: str, look: Callable[[], Iterable[F
     except QuotaProjectRefused:
         return [found("quota-project-refused", member=member, project=project)]
     except NotSignedIn as error:
-        if place := credentials.token_place():
-            return [found("token-refused", place=place)]
-        return [found("credentials-refused", reason=f"{error} answers with status 401")]
+        from google.auth.exceptions import RefreshError
+
+        return [no_token(RefreshError(f"{error} answers with status 401"), member)]
     except NotFound as error:
         return [Finding(id_, f"{title}: {error} does not know what is looked at (404)", "", is_problem=False)]
     except LookUpFailed as error:
@@ -421,6 +419,23 @@ def look_up(check: str, member: str, project: str, look: Callable[[], Iterable[F
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
         message = f"{title}: what answers is not Google Cloud, or a proxy stands before it"
         return [Finding(id_, message, "", is_problem=False)]
+
+
+def no_token(error: Exception, member: str, rule: str = "credentials-refused") -> Finding:
+    """Return the finding of credentials that give no token, or one that Google does not take: by where they are set.
+
+    If nothing sets them, they are the Application Default Credentials, and `rule` says what is wrong with those.
+    """
+    reason = credentials.explain(error)
+    place, names, _ = reason.partition(": ")
+    account = re.search(r"no token of (\S+)", reason)
+    if account:
+        return found("impersonation-refused", reason=reason, account=account[1], member=member)
+    if not names or " " in place:
+        return found(rule, reason=str(error) if rule == "credentials-refused" else reason)
+    if credentials.token_place():
+        return found("token-refused", place=place)
+    return found("key-file-refused", reason=reason, place=place)
 
 
 def _ids(name: str) -> dict[str, str]:

@@ -24,7 +24,6 @@ LOCAL = (
     "stack {stack} runs on this machine, and doctor looks at Google Cloud: `docker info` says whether Docker answers, "
     "`vertex-emulator status` whether the emulator runs"
 )
-_ACCOUNT_KEY, _ACCOUNT_VARIABLE = "gcp:impersonateServiceAccount", "GOOGLE_IMPERSONATE_SERVICE_ACCOUNT"
 _UNKNOWN_NUMBER = "000000"
 _SECRET = "[secret]"
 
@@ -105,9 +104,11 @@ class Examination:
         cloud = Cloud(settings.project, settings.region, self._deadline, caller.apply)
         self.member = _member(caller, cloud) or self.member
         problems += self._identity(caller)
+        if any(each.id == "quota-project" for each in problems):
+            return problems  # no API would answer
         number: list[str] = []
         problems += look_up("project", self.member, self.project, lambda: self._look_at_project(cloud, number))
-        if number and not any(each.is_problem for each in problems):
+        if number:
             if config[NUMBER] != number[0]:
                 config[NUMBER] = number[0]
                 settings = Settings.load_from_config(self._pulumi_project, self._stack, self._root, config)
@@ -119,6 +120,8 @@ class Examination:
         """Return credentials with a token, or why there are none."""
         from google.auth.exceptions import GoogleAuthError
         from google.auth.transport.requests import Request
+
+        from .checks import no_token
 
         credentials.use_config(self._config)
         problems = [
@@ -138,11 +141,9 @@ class Examination:
         try:
             return in_time(load, SIGN_IN_SECONDS), problems
         except GoogleAuthError as error:
-            reason = credentials.explain(error)
-            if place := credentials.token_place():
-                return None, [found("token-refused", place=place)]
-            if account := self._config.get(_ACCOUNT_KEY) or os.environ.get(_ACCOUNT_VARIABLE):
-                return None, [found("impersonation-refused", reason=reason, account=account, member=self.member)]
+            return None, [no_token(error, self.member, "credentials-missing")]
+        except (ValueError, TypeError, AttributeError, LookupError, OSError):
+            reason = "what should have them is no credential file of Google's"
             return None, [found("credentials-missing", reason=reason)]
         except TimeoutError:
             return None, [found("credentials-missing", reason=f"nothing gave any within {SIGN_IN_SECONDS:.0f} s")]

@@ -110,9 +110,14 @@ RULES = {
         "{place}: Google does not take the access token, or no longer",
         'export GOOGLE_OAUTH_ACCESS_TOKEN="$(gcloud auth print-access-token)"',
     ),
+    "key-file-refused": Rule(
+        "credentials",
+        "what is set gives no token: {reason}",
+        "unset {place} && gcloud auth application-default login",
+    ),
     "impersonation-refused": Rule(
         "credentials",
-        "{reason}",
+        "{account} is to be impersonated, and may not be: {reason}",
         "gcloud iam service-accounts add-iam-policy-binding {account} --member={member} "
         "--role=roles/iam.serviceAccountTokenCreator",
     ),

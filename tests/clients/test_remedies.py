@@ -21,7 +21,7 @@ PLACES = [
 def test_gcloud_knows_every_remedy(gcloud: Gcloud, tmp_path: Path) -> None:
     remedies = [command for fault in FAULTS for command in fault.remedy.split(" && ")]
     remedies += [
-        rule.remedy.format(project="acme-dev", account="a@p", member="user:a@b", stack="dev")
+        rule.remedy.format(project="acme-dev", account="a@p", member="user:a@b", stack="dev", place="X")
         for rule in RULES.values()
         if rule.check == "credentials"
     ]

@@ -1,7 +1,9 @@
 """`vertex-training doctor` against a stand-in for a project: what it says of one fault, and that it changes nothing."""
 
+import contextlib
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -556,6 +558,27 @@ def test_an_account_that_gives_no_token_is_told(
     )
 
 
+@pytest.mark.parametrize("text", ["nonsense", "{}", '{"type": "service_account"}', "[]"])
+def test_what_is_no_credential_file_is_told(
+    project: GoogleProject,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    text: str,
+) -> None:
+    monkeypatch.delenv("GOOGLE_OAUTH_ACCESS_TOKEN")
+    monkeypatch.setenv("GOOGLE_CREDENTIALS", text)
+    prepare(tmp_path, {})
+    ((rule, (message, remedy)),) = findings(capsys).items()
+    assert rule == "key-file-refused" and "gives no token: GOOGLE_CREDENTIALS: " in message
+    assert remedy == "unset GOOGLE_CREDENTIALS && gcloud auth application-default login"
+    monkeypatch.delenv("GOOGLE_CREDENTIALS")
+    (tmp_path / "key.json").write_text(text)
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "key.json"))
+    assert list(findings(capsys)) == ["credentials-missing"]
+    assert project.requests == []
+
+
 def test_credentials_that_google_refuses_are_told(
     project: GoogleProject, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -769,6 +792,19 @@ def test_a_number_is_looked_up_if_missing(
     del config["vertex-training:projectNumber"]
     file.write_text(yaml.safe_dump({"config": config}))
     assert findings(capsys) == {}
+
+
+def test_a_project_of_the_template_is_read(
+    project: GoogleProject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(ROOT / "template", tmp_path / "made", ignore=shutil.ignore_patterns("__pycache__"))
+    for file in (tmp_path / "made").rglob("*.yaml"):
+        file.write_text(file.read_text().replace("${PROJECT}", "made").replace("${DESCRIPTION}", "a project"))
+    stack = tmp_path / "made" / "stacks" / "Pulumi.dev.yaml"
+    stack.write_text(stack.read_text() + "  gcp:project: acme-dev\n  gcp:region: europe-west4\n")
+    with contextlib.chdir(tmp_path / "made" / "trainer"):
+        code, lines = run(capsys)
+    assert (code, len(lines)) == (0, 1) and lines[0].startswith("stack dev, project acme-dev, as user:ann@")
 
 
 def test_invalid_settings_are_problems(
