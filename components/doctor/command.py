@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -36,15 +36,16 @@ def doctor(stack: str | None, as_json: bool) -> int:
     """Look at what a first `pulumi up` needs. Returns the exit code: 0 for nothing wrong, 1 for problems, else 2."""
     deadline = monotonic() + SECONDS
     try:
-        root, project, name, config = read_stack(Path.cwd(), stack)
+        file = read_stack(Path.cwd(), stack)
     except NoStack as error:
         sys.stderr.write(f"vertex-training: {error}\n")
         return 2
-    if config.get("vertex-training:target") == "local":
+    name = file.name
+    if file.config.get("vertex-training:target") == "local":
         print(json.dumps({"stack": name, "findings": []}) if as_json else LOCAL.format(stack=name))  # noqa: T201
         return 0
     try:
-        examination = Examination(root, project, name, config, deadline)
+        examination = Examination(file, deadline)
         findings = examination.run()
     except DeclarationErrors as error:
         if as_json:
@@ -67,12 +68,24 @@ def _invalid(message: str) -> dict[str, Any]:
     return asdict(Finding("settings", message, ""))
 
 
-class Examination:
-    """One run: the project's folder, its Pulumi project, a stack and its config; all is over by `deadline`."""
+class StackFile(NamedTuple):
+    """What the file of a stack says: its project's folder and name, its own name, and its config without secrets.
 
-    def __init__(self, root: Path, pulumi_project: str, stack: str, config: dict[str, str], deadline: float) -> None:
-        self._root, self._pulumi_project, self._stack, self._config = root, pulumi_project, stack, config
-        self._deadline = deadline
+    `key` is that of Cloud KMS which encrypts its secrets, if one does.
+    """
+
+    root: Path
+    project: str
+    name: str
+    config: dict[str, str]
+    key: str | None
+
+
+class Examination:
+    """One run, for the stack of a file; all is over by `deadline`, a time of `monotonic`."""
+
+    def __init__(self, file: StackFile, deadline: float) -> None:
+        self._file, self._stack, self._config, self._deadline = file, file.name, file.config, deadline
         #: The Google Cloud project, and the IAM member that looks; `MEMBER` if nobody says who that is.
         self.project, self.member, self._looks = "", "MEMBER", 0
 
@@ -92,7 +105,7 @@ class Examination:
         from ..settings.settings import NUMBER, Settings
 
         config = {NUMBER: _UNKNOWN_NUMBER, **self._config}
-        settings = Settings.load_from_config(self._pulumi_project, self._stack, self._root, config)
+        settings = Settings.load_from_config(self._file.project, self._stack, self._file.root, config)
         self.project = settings.project
         from .checks import Checks, look_up
         from .cloud import Cloud
@@ -111,8 +124,8 @@ class Examination:
         if number:
             if config[NUMBER] != number[0]:
                 config[NUMBER] = number[0]
-                settings = Settings.load_from_config(self._pulumi_project, self._stack, self._root, config)
-            problems += Checks(Needs(settings), cloud, self._stack, self.member).run()
+                settings = Settings.load_from_config(self._file.project, self._stack, self._file.root, config)
+            problems += Checks(Needs(settings, self._file.key), cloud, self._stack, self.member).run()
         self._looks = cloud.count
         return sorted(dict.fromkeys(problems), key=lambda each: not each.is_problem)
 
@@ -213,10 +226,10 @@ def _member(caller: Any, cloud: Any) -> str | None:
     return f"serviceAccount:{email}" if email.endswith(".gserviceaccount.com") else f"user:{email}"
 
 
-def read_stack(folder: Path, stack: str | None) -> tuple[Path, str, str, dict[str, str]]:
-    """Return the folder, the name of the project, the name and the config of a stack, with secrets left out.
+def read_stack(folder: Path, stack: str | None) -> StackFile:
+    """Return what the file of a stack says, in the project that a folder is in. Raises NoStack.
 
-    `stack` may be None: the variable PULUMI_STACK, or the only stack with target `gcp`. Raises NoStack.
+    `stack` may be None: the variable PULUMI_STACK, or the only stack with target `gcp`.
     """
     root = next((each for each in (folder, *folder.parents) if (each / "Pulumi.yaml").is_file()), None)
     if root is None:
@@ -225,14 +238,17 @@ def read_stack(folder: Path, stack: str | None) -> tuple[Path, str, str, dict[st
     project, directory = str(about.get("name")), root / str(about.get("stackConfigDir") or "")
     files = {file.name.removeprefix("Pulumi.").rpartition(".")[0]: file for file in directory.glob("Pulumi.*.yaml")}
     name = (stack or os.environ.get("PULUMI_STACK") or "").rpartition("/")[2]
-    configs = {each: _config(project, about, _read(file)) for each, file in files.items() if name in ("", each)}
+    contents = {each: _read(file) for each, file in files.items() if name in ("", each)}
+    configs = {each: _config(project, about, content) for each, content in contents.items()}
     clouds = [each for each, config in configs.items() if config.get("vertex-training:target") == "gcp"]
     name = name or (clouds[0] if len(clouds) == 1 else "")
     if name not in configs:
         known = ", ".join(sorted(files)) or "none"
         problem = f'there is no stack file of "{name}"' if name else "it is not clear which stack is meant"
         raise NoStack(f"{problem} in {directory}; set --stack to one that has a file there ({known})")
-    return root, project, name, configs[name]
+    provider = str(contents[name].get("secretsprovider"))
+    key = provider.removeprefix("gcpkms://").partition("?")[0] if provider.startswith("gcpkms://") else None
+    return StackFile(root, project, name, configs[name], key)
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -241,7 +257,11 @@ def _read(file: Path) -> dict[str, Any]:
     except (OSError, yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise NoStack(f"{file} cannot be read ({reason}); correct it") from error
-    return content if isinstance(content, dict) else {}
+    return _mapping(content)
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return {str(key): each for key, each in value.items()} if isinstance(value, dict) else {}
 
 
 def _config(project: str, about: Mapping[str, Any], stack_file: Mapping[str, Any]) -> dict[str, str]:
@@ -250,16 +270,17 @@ def _config(project: str, about: Mapping[str, Any], stack_file: Mapping[str, Any
     The config of the project file has defaults, whose keys may go without its name (page "Project file reference").
     """
     found: dict[str, Any] = {}
-    for key, value in (about.get("config") or {}).items():
+    for key, value in _mapping(about.get("config")).items():
         default = value.get("value", value.get("default")) if isinstance(value, dict) else value
         if default is not None:
             found[key if ":" in key else f"{project}:{key}"] = default
-    found |= stack_file.get("config") or {}
+    found |= _mapping(stack_file.get("config"))
     return {key: _text(_without_secrets(value)) for key, value in found.items()}
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+    # A date, which YAML reads without quotes, is a text to the engine.
+    return json.dumps(value, default=str) if isinstance(value, dict | list | bool) else str(value)
 
 
 def _without_secrets(value: Any) -> Any:

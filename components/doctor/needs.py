@@ -8,13 +8,19 @@ from ..settings.names import builder_account
 from ..settings.settings import Settings
 from .rules import DEPLOYER, Place
 
+_SECRETS_ROLE = "roles/cloudkms.cryptoKeyEncrypterDecrypter"
+_SECRETS_PERMISSIONS = ("cloudkms.cryptoKeyVersions.useToEncrypt", "cloudkms.cryptoKeyVersions.useToDecrypt")
+
 
 class Needs:
-    """The settings of a stack with target `gcp`, in terms of what exists and what the stack creates."""
+    """The settings of a stack with target `gcp`, in terms of what exists and what the stack creates.
 
-    def __init__(self, settings: Settings) -> None:
+    `secrets_key` is the key of Cloud KMS that encrypts the secrets of the stack.
+    """
+
+    def __init__(self, settings: Settings, secrets_key: str | None = None) -> None:
         assert settings.cloud is not None
-        self.settings, self.cloud = settings, settings.cloud
+        self.settings, self.cloud, self._secrets_key = settings, settings.cloud, secrets_key
         self.project, self.region, self.number = settings.project, settings.region, settings.cloud["projectNumber"]
         self.own = Place("project", self.project)
         registry, identity, bucket = self.cloud["registry"], self.cloud["identity"], self.cloud["bucket"]
@@ -87,6 +93,8 @@ class Needs:
     def permissions(self) -> dict[Place, dict[str, list[str]]]:
         """Return the permissions that the deployer needs, by place and by the role that has them."""
         needed: dict[Place, dict[str, list[str]]] = {}
+        if self._secrets_key:
+            needed[Place("key", self._secrets_key)] = {_SECRETS_ROLE: list(_SECRETS_PERMISSIONS)}
         for at, kind, place in dict.fromkeys(self.made()):
             for role in DEPLOYER:
                 if role.at == at and kind in role.permissions:

@@ -69,6 +69,7 @@ def test_a_preview_for_gcp_needs_no_extra(project: InstalledProject, tmp_path: P
         (["schema"], 2, "usage:"),
         (["nonsense"], 2, "usage:"),
         (["convert-legacy", "none.yaml"], 1, "none.yaml: cannot be read"),
+        (["doctor"], 2, "it is not clear which stack is meant"),
     ],
 )
 def test_the_command_has_stable_exit_codes(

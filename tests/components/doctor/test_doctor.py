@@ -877,15 +877,56 @@ def test_an_unknown_stack_is_wrong_usage(
     assert "cannot be read" in capsys.readouterr().err
 
 
+STRANGE = [
+    "[]",
+    "7",
+    "config: [1]",
+    "config: 5",
+    "config: {5: x}",
+    "config: {vertex-training:target: gcp}",
+    "config: {a: {b: {c}}}",
+]
+STRANGE += [
+    "config: {vertex-training:target: gcp, vertex-training:prices: {asOf: 2026-07-30, 4: 2}, gcp:project: 2026-07-30}"
+]
+
+
+@pytest.mark.parametrize("text", STRANGE)
+def test_strange_stack_files_are_no_traceback(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], project: GoogleProject, text: str
+) -> None:
+    prepare(tmp_path, {})
+    (tmp_path / "stacks" / "Pulumi.dev.yaml").write_text(text)
+    assert cli.main(["doctor", "--stack", "dev"]) in (1, 2)
+    assert capsys.readouterr().err
+    prepare(tmp_path, {})
+    (tmp_path / "Pulumi.yaml").write_text(f"{text}\n" if text[0] in "[7" else f"{text}\nstackConfigDir: stacks\n")
+    assert cli.main(["doctor", "--stack", "dev"]) in (0, 2)
+
+
+def test_the_key_of_the_stacks_secrets_is_looked_at(
+    project: GoogleProject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prepare(tmp_path, {})
+    file = tmp_path / "stacks" / "Pulumi.dev.yaml"
+    file.write_text(file.read_text() + f"secretsprovider: gcpkms://{KEY}\n")
+    assert findings(capsys) == {}
+    project.lacking = {"cloudkms.cryptoKeyVersions.useToDecrypt"}
+    assert [remedy for _, remedy in findings(capsys).values()] == [
+        "gcloud kms keys add-iam-policy-binding data --keyring=ring --location=europe-west4 --project=acme-dev "
+        "--member=user:ann@example.com --role=roles/cloudkms.cryptoKeyEncrypterDecrypter"
+    ]
+
+
 def test_config_of_the_project_file_counts(tmp_path: Path) -> None:
     about = "name: team\nstackConfigDir: s\nconfig: {gcp:project: {value: a-project}, gcp:region: us-east1, own: 3}\n"
     write(
         tmp_path,
         {"Pulumi.yaml": about, "s/Pulumi.x.yaml": "config: {vertex-training:target: gcp, gcp:region: us-west1}\n"},
     )
-    root, name, stack, config = command.read_stack(tmp_path / "s", None)
-    assert (root, name, stack) == (tmp_path, "team", "x")
-    assert config == {
+    file = command.read_stack(tmp_path / "s", None)
+    assert (file.root, file.project, file.name) == (tmp_path, "team", "x")
+    assert file.config == {
         "vertex-training:target": "gcp",
         "gcp:project": "a-project",
         "gcp:region": "us-west1",
