@@ -87,7 +87,9 @@ class Checks:
         except NotAllowed:
             held = set()
         except NotFound:
-            return  # what checks its existence says so
+            if place.name in self._needs.looked_at:
+                return
+            raise
         for role, permissions in roles.items():
             if missing := [each for each in permissions if each not in held]:
                 command, listed = place.grant(role, self._member), ", ".join(missing)
@@ -413,7 +415,7 @@ def look_up(check: str, member: str, project: str, look: Callable[[], Iterable[F
 
         return [no_token(RefreshError(f"{error} answers with status 401"), member)]
     except NotFound as error:
-        return [Finding(id_, f"{title}: {error} does not know what is looked at (404)", "", is_problem=False)]
+        return [Finding(id_, f"{title}: {error} does not exist", "", is_problem=False)]
     except LookUpFailed as error:
         return [Finding(id_, f"{title}: {error}", "", is_problem=False)]
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError):

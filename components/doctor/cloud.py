@@ -46,7 +46,7 @@ class Unclear(LookUpFailed):
 
 
 class NotFound(LookUpFailed):
-    """What was asked for does not exist."""
+    """What was asked for does not exist. The message names its place."""
 
 
 class NotSignedIn(LookUpFailed):
@@ -148,7 +148,7 @@ class Cloud:
         if status == 401:
             raise NotSignedIn(host)
         if status == 404:
-            raise NotFound(host)
+            raise NotFound(str(place))
         if status in (400, 403):
             if DISABLED_API.refusal.search(text) or "accessNotConfigured" in text:
                 consumer = _CONSUMER.search(text)

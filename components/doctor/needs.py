@@ -90,6 +90,12 @@ class Needs:
             for name in dict.fromkeys(names)
         ]
 
+    @property
+    def looked_at(self) -> set[str]:
+        """The names of what a check of its own says that it does not exist."""
+        repository = self.repository.name if self.repository else ""
+        return {self.bucket, repository, *self.keys.values(), *self.existing_accounts, *(s.name for s in self.secrets)}
+
     def permissions(self) -> dict[Place, dict[str, list[str]]]:
         """Return the permissions that the deployer needs, by place and by the role that has them."""
         needed: dict[Place, dict[str, list[str]]] = {}

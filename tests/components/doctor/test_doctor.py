@@ -775,6 +775,14 @@ def test_credentials_go_to_google_alone(
     assert signed == []
 
 
+def test_a_place_that_nothing_else_looks_at_is_told(
+    project: GoogleProject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project.resources["storage/b/old/iam/testPermissions"] = 404
+    prepare(tmp_path, {"registry": {"legacyBuckets": ["old"]}})
+    assert findings(capsys) == {"deployer-unknown": ("the deployer's permissions: gs://old does not exist", "")}
+
+
 def test_names_are_quoted_in_addresses(
     project: GoogleProject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -974,6 +982,9 @@ def test_the_page_has_all_rules() -> None:
         for rule, about in RULES.items()
     ]
     assert rows == expected
+    unsure = re.search(r"Said with `cannot tell`, as it may be right: (.+)\.\n", page)
+    assert unsure
+    assert re.findall(r"`([a-z-]+)`", unsure[1]) == [rule for rule, about in RULES.items() if not about.is_certain]
     looks = re.findall(r"^\| ([a-zA-Z' ]+) \| `([a-zA-Z., `]+)` \| `(roles/\S+)` \|$", page, re.MULTILINE)
     assert looks == [
         (about.title, "`, `".join(about.permissions.split(", ")), about.role) for about in CHECKS.values() if about.role
