@@ -155,11 +155,11 @@ class Examination:
             return in_time(load, SIGN_IN_SECONDS), problems
         except GoogleAuthError as error:
             return None, [no_token(error, self.member, "credentials-missing")]
+        except TimeoutError:
+            return None, [found("credentials-missing", reason=f"nothing gave any within {SIGN_IN_SECONDS:.0f} s")]
         except (ValueError, TypeError, AttributeError, LookupError, OSError):
             reason = "what should have them is no credential file of Google's"
             return None, [found("credentials-missing", reason=reason)]
-        except TimeoutError:
-            return None, [found("credentials-missing", reason=f"nothing gave any within {SIGN_IN_SECONDS:.0f} s")]
 
     def _identity(self, caller: Any) -> Iterator[Finding]:
         """The quota project of a user: docs/first-run.md, step 1."""

@@ -540,6 +540,16 @@ def test_missing_credentials_are_told(
     assert project.requests == []
 
 
+def test_credentials_are_not_waited_for_long(
+    project: GoogleProject, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "SIGN_IN_SECONDS", 0.0)
+    monkeypatch.setattr(credentials, "load", project.closing.wait)
+    prepare(tmp_path, {})
+    ((rule, (message, _)),) = findings(capsys).items()
+    assert rule == "credentials-missing" and message.endswith("nothing gave any within 0 s")
+
+
 def test_an_account_that_gives_no_token_is_told(
     project: GoogleProject, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
