@@ -71,6 +71,19 @@ AI, masked as well, and --against compares the emulator with them, without a pro
 
 exit codes: 0 all answers agree; 1 some differ, or were not given; 2 wrong usage, or nothing was asked
 """
+_RUN = """\
+Runs one declared job on this machine, with values of your own: its image is built, its log printed,
+and its outputs are copied to a folder. Nothing of the project's stacks changes, and Pulumi is not
+needed. Jobs whose results it uses run before it.
+"""
+_RUN_EPILOG = """\
+examples:
+  vertex-training run digits
+  vertex-training run digits --set vars.epochs=3
+  vertex-training run digits --set 'jobSpec.workerPoolSpecs[0].containerSpec.args=["--epochs=1"]'
+
+exit codes: 0 the job succeeded; else that of its container, or 1; 2 it was not run
+"""
 _CONVERT = """\
 Converts a training job of the legacy AI Platform Training (a Job, or a TrainingInput alone; YAML or
 JSON) into a declaration, and writes it to standard output. Comments in it name what Vertex AI does
@@ -130,6 +143,15 @@ def _parser() -> Parser:
     )
     command.add_argument("--format", choices=("markdown", "json"), default="markdown", help="default: markdown")
 
+    command = add("run", _run, "run one declared job on this machine", _RUN, _RUN_EPILOG)
+    command.add_argument("job", metavar="NAME", help="the name of a declared job")
+    help = "another value of a var (vars.NAME=VALUE), or of a field of the job; repeatable"
+    command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=help)
+    help = "a secret that it uses, from the variable of that name or from a file; repeatable"
+    command.add_argument("--secret", action="append", default=[], metavar="NAME[=@FILE]", help=help)
+    command.add_argument("--stack", metavar="S", help="whose declarations and vars; default: the one with target local")
+    command.add_argument("--output", type=Path, metavar="DIR", help="where its outputs go; default: runs/NAME-TIME")
+
     help = "check that a plan is newer than the stack's state"
     command = add("check-plan", _check_plan, help, _CHECK_PLAN, _CHECK_PLAN_EPILOG)
     command.add_argument("plan", metavar="plan.json", help="the file of `pulumi preview --save-plan`")
@@ -183,6 +205,12 @@ def _check_plan(args: argparse.Namespace) -> int:
     from .review.commands import check_plan
 
     return check_plan(args.plan, args.state)
+
+
+def _run(args: argparse.Namespace) -> int:
+    from .rehearsal.run import run
+
+    return run(args.job, args.stack, args.set, args.secret, args.output)
 
 
 def _parity(args: argparse.Namespace) -> int:

@@ -29,7 +29,7 @@ LAYERS = {
         ),
         ("jobs",),
         ("settings", "schedules"),
-        ("review", "targets.gcp"),
+        ("rehearsal", "review", "targets.gcp"),
         ("doctor", "stack", "targets"),
         ("cli", "program"),
         ("",),

@@ -3,6 +3,7 @@
 A message is one of the TypedDicts of `vertex_api.types`, or another with the same scalars.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
@@ -90,6 +91,22 @@ def value_at(value: Any, path: KeyPath) -> Any:
         except (KeyError, IndexError, TypeError):
             return None
     return value
+
+
+def set_at(value: Any, path: str, new: Any) -> None:
+    """Set what stands at a path such as `a.b[0].c`, or remove it for None; an index past the end adds an item.
+
+    Raises KeyError, IndexError or TypeError if there is no such place.
+    """
+    *parents, last = [int(index) if index else key for key, index in re.findall(r"([^.\[\]]+)|\[(\d+)\]", path)]
+    for part in parents:
+        value = value.setdefault(part, {}) if isinstance(value, dict) else value[part]
+    if new is None:
+        del value[last]
+    elif isinstance(value, list) and last == len(value):
+        value.append(new)
+    else:
+        value[last] = new
 
 
 def without_unset(value: Any) -> Any:

@@ -4,17 +4,16 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from time import monotonic
-from typing import Any, NamedTuple
-
-import yaml
+from typing import Any
 
 from vertex_api import credentials
 
 from ..errors import DeclarationErrors
+from ..settings.offline import SECRET, NoStack, StackFile, read_stack
 from .rules import PAGE, Finding, found
 
 SECONDS = 8.0
@@ -25,11 +24,6 @@ LOCAL = (
     "`vertex-emulator status` whether the emulator runs"
 )
 _UNKNOWN_NUMBER = "000000"
-_SECRET = "[secret]"
-
-
-class NoStack(Exception):
-    """There is no stack file to read. The message is one line."""
 
 
 def doctor(stack: str | None, as_json: bool) -> int:
@@ -66,19 +60,6 @@ def doctor(stack: str | None, as_json: bool) -> int:
 
 def _invalid(message: str) -> dict[str, Any]:
     return asdict(Finding("settings", message, ""))
-
-
-class StackFile(NamedTuple):
-    """What the file of a stack says: its project's folder and name, its own name, and its config without secrets.
-
-    `key` is that of Cloud KMS which encrypts its secrets, if one does.
-    """
-
-    root: Path
-    project: str
-    name: str
-    config: dict[str, str]
-    key: str | None
 
 
 class Examination:
@@ -140,10 +121,10 @@ class Examination:
         problems = [
             found("credentials-secret", key=key, member=self.member)
             for key in credentials.CONFIG_KEYS
-            if self._config.get(key) == _SECRET
+            if self._config.get(key) == SECRET
         ]
         if problems:
-            credentials.use_config({key: value for key, value in self._config.items() if value != _SECRET})
+            credentials.use_config({key: value for key, value in self._config.items() if value != SECRET})
 
         def load() -> Any:
             caller = credentials.load()
@@ -224,66 +205,3 @@ def _member(caller: Any, cloud: Any) -> str | None:
     if not isinstance(email, str) or "@" not in email:
         return None
     return f"serviceAccount:{email}" if email.endswith(".gserviceaccount.com") else f"user:{email}"
-
-
-def read_stack(folder: Path, stack: str | None) -> StackFile:
-    """Return what the file of a stack says, in the project that a folder is in. Raises NoStack.
-
-    `stack` may be None: the variable PULUMI_STACK, or the only stack with target `gcp`.
-    """
-    root = next((each for each in (folder, *folder.parents) if (each / "Pulumi.yaml").is_file()), None)
-    if root is None:
-        raise NoStack(f"there is no Pulumi.yaml in {folder} or above; run doctor in the folder of a project")
-    about = _read(root / "Pulumi.yaml")
-    project, directory = str(about.get("name")), root / str(about.get("stackConfigDir") or "")
-    files = {file.name.removeprefix("Pulumi.").rpartition(".")[0]: file for file in directory.glob("Pulumi.*.yaml")}
-    name = (stack or os.environ.get("PULUMI_STACK") or "").rpartition("/")[2]
-    contents = {each: _read(file) for each, file in files.items() if name in ("", each)}
-    configs = {each: _config(project, about, content) for each, content in contents.items()}
-    clouds = [each for each, config in configs.items() if config.get("vertex-training:target") == "gcp"]
-    name = name or (clouds[0] if len(clouds) == 1 else "")
-    if name not in configs:
-        known = ", ".join(sorted(files)) or "none"
-        problem = f'there is no stack file of "{name}"' if name else "it is not clear which stack is meant"
-        raise NoStack(f"{problem} in {directory}; set --stack to one that has a file there ({known})")
-    provider = str(contents[name].get("secretsprovider"))
-    key = provider.removeprefix("gcpkms://").partition("?")[0] if provider.startswith("gcpkms://") else None
-    return StackFile(root, project, name, configs[name], key)
-
-
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        content = yaml.safe_load(file.read_bytes())
-    except (OSError, yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise NoStack(f"{file} cannot be read ({reason}); correct it") from error
-    return _mapping(content)
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    return {str(key): each for key, each in value.items()} if isinstance(value, dict) else {}
-
-
-def _config(project: str, about: Mapping[str, Any], stack_file: Mapping[str, Any]) -> dict[str, str]:
-    """Return the config as the engine hands it to a program: texts as they are, everything else as JSON.
-
-    The config of the project file has defaults, whose keys may go without its name (page "Project file reference").
-    """
-    found: dict[str, Any] = {}
-    for key, value in _mapping(about.get("config")).items():
-        default = value.get("value", value.get("default")) if isinstance(value, dict) else value
-        if default is not None:
-            found[key if ":" in key else f"{project}:{key}"] = default
-    found |= _mapping(stack_file.get("config"))
-    return {key: _text(_without_secrets(value)) for key, value in found.items()}
-
-
-def _text(value: Any) -> str:
-    # A date, which YAML reads without quotes, is a text to the engine.
-    return json.dumps(value, default=str) if isinstance(value, dict | list | bool) else str(value)
-
-
-def _without_secrets(value: Any) -> Any:
-    if isinstance(value, dict):
-        return _SECRET if value.keys() == {"secure"} else {key: _without_secrets(each) for key, each in value.items()}
-    return [_without_secrets(each) for each in value] if isinstance(value, list) else value

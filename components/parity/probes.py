@@ -24,6 +24,7 @@ from typing import Any
 from vertex_api.estimates.cost import estimate_cost
 from vertex_api.estimates.prices import ZERO, Money, Prices
 from vertex_api.job import parse_job
+from vertex_api.messages import set_at
 from vertex_api.names import KINDS
 
 _FOLDER = Path(__file__).parent / "probes"
@@ -100,21 +101,8 @@ def _parse_step(probe: str, step: Mapping[str, Any], base: Mapping[str, Any]) ->
                 job_spec = body.get("trialJobSpec") or body["jobSpec"]
                 job_spec["workerPoolSpecs"][0]["containerSpec"]["args"] = [step["python"]]
             for key, value in step[kind].items():
-                _set(body, key, value)
+                set_at(body, key, value)
     return Step(method, path, body, step.get("keep", ""), step.get("until", ""), tuple(step.get("ignore", ())))
-
-
-def _set(value: Any, path: str, new: Any) -> None:
-    """Set what stands at a path such as `a.b[0].c`, or remove it for None; an index past the end adds an item."""
-    *parents, last = [int(index) if index else key for key, index in re.findall(r"([^.\[\]]+)|\[(\d+)\]", path)]
-    for part in parents:
-        value = value.setdefault(part, {}) if isinstance(value, dict) else value[part]
-    if new is None:
-        del value[last]
-    elif isinstance(value, list) and last == len(value):
-        value.append(new)
-    else:
-        value[last] = new
 
 
 def fill(value: Any, variables: Mapping[str, str]) -> Any:

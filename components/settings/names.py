@@ -93,3 +93,8 @@ def _account_id(*parts: str) -> str:
     """A service account's id has 6 to 30 characters and begins with a letter."""
     slug = _slug(*parts)
     return _name(30, *parts, prefix="" if len(slug) >= 6 and slug[0].isalpha() else "train-")
+
+
+def slug(name: str) -> str:
+    """Return a name with the characters only that image repositories and buckets allow."""
+    return re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")

@@ -1,6 +1,5 @@
 """LocalFoundation: this machine as the target, with the emulator in place of Vertex AI."""
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from ..plan.training import Defaults
 from ..runtime.resource import PerRun
 from ..runtime.target import LOCAL_PREFIX
 from ..schedules.emulator import EmulatorSchedule
+from ..settings.names import slug
 from ..settings.settings import Settings
 from .emulator import Emulator
 
@@ -27,8 +27,8 @@ class LocalFoundation(pulumi.ComponentResource):
 
     def __init__(self, name: str, settings: Settings, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("vertex-training:index:LocalFoundation", name, None, opts)
-        self.image_uri_prefix = f"localhost/{_slug(settings.pulumi_project)}"
-        self.defaults = Defaults(f"gs://{_slug(settings.pulumi_project)}-{_slug(settings.stack)}")
+        self.image_uri_prefix = f"localhost/{slug(settings.pulumi_project)}"
+        self.defaults = Defaults(f"gs://{slug(settings.pulumi_project)}-{slug(settings.stack)}")
         self.full_location_name = LOCAL_PREFIX + location_name(settings.project, settings.region)
         self.program = Program(settings.plan)
         self.tensorboard_name: pulumi.Input[str] | None = None
@@ -46,8 +46,3 @@ class LocalFoundation(pulumi.ComponentResource):
     ) -> pulumi.Output[Mapping[str, Any]]:
         """Let the emulator keep a schedule and run it. Returns its status."""
         return EmulatorSchedule(name, self.full_location_name, request, opts).recovered("status")
-
-
-def _slug(name: str) -> str:
-    """Return a name with the characters only that image repositories and buckets allow."""
-    return re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")

@@ -17,6 +17,7 @@ from vertex_training import cli
 from vertex_training.doctor import cloud, command
 from vertex_training.doctor.checks import allows
 from vertex_training.doctor.rules import CHECKS, PAGE, RULES, Place
+from vertex_training.settings.offline import read_stack
 
 from tests.components.projects import write
 from tests.standins.gcp.quotas import answer_quota_infos
@@ -942,7 +943,7 @@ def test_config_of_the_project_file_counts(tmp_path: Path) -> None:
         tmp_path,
         {"Pulumi.yaml": about, "s/Pulumi.x.yaml": "config: {vertex-training:target: gcp, gcp:region: us-west1}\n"},
     )
-    file = command.read_stack(tmp_path / "s", None)
+    file = read_stack(tmp_path / "s", None)
     assert (file.root, file.project, file.name) == (tmp_path, "team", "x")
     assert file.config == {
         "vertex-training:target": "gcp",

@@ -1,0 +1,166 @@
+"""`vertex-training run`: a declared job with other values, in a target that is gone afterwards."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import docker
+import pytest
+from vertex_training.rehearsal.run import run
+from vertex_training.rehearsal.target import throw_away
+
+from tests.vertex_emulator.running import IMAGE, until
+
+Write = Callable[[str], None]
+PROJECT = "name: one-off\nruntime: python\nstackConfigDir: stacks\n"
+LOCAL = "config:\n  vertex-training:target: local\n  vertex-training:include: [jobs.yaml]\n"
+CLOUD = """\
+config:
+  vertex-training:target: gcp
+  vertex-training:project: acme-dev
+  vertex-training:projectNumber: "123456789012"
+  vertex-training:region: europe-west4
+  vertex-training:include: [jobs.yaml]
+  vertex-training:guardrails: {machineTypes: [e2-*]}
+  vertex-training:vars: {code: 5}
+  vertex-training:secrets: {token: {secure: AAAA}}
+  vertex-training:registry: {repository: training}
+"""
+WRITE = "import os, sys; p = os.environ['AIP_MODEL_DIR'].replace('gs://', '/gcs/'); os.makedirs(p, exist_ok=True)"
+
+
+def job(script: str, *args: str, env: str = "") -> str:
+    """A declared job that runs a Python script; `env` is the reference that its variable T has."""
+    container = {"imageUri": IMAGE, "command": ["python3", "-c", script], "args": [*args]}
+    container |= {"env": [{"name": "T", "value": env}]} if env else {}
+    pool = {"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": container}
+    return json.dumps({"jobSpec": {"scheduling": {"timeout": "60s"}, "workerPoolSpecs": [pool]}}) + "\n"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+    """Writes the jobs of a project in the current folder, with a stack for each target."""
+    folder = tmp_path / "project"
+    (folder / "stacks").mkdir(parents=True)
+    (folder / "Pulumi.yaml").write_text(PROJECT)
+    (folder / "stacks" / "Pulumi.local.yaml").write_text(LOCAL)
+    (folder / "stacks" / "Pulumi.dev.yaml").write_text(CLOUD)
+    monkeypatch.chdir(folder)
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    return lambda jobs: (folder / "jobs.yaml").write_text(f"vars: {{code: 0}}\ncustomJobs:\n{jobs}") and None
+
+
+def left(tmp_path: Path) -> list[str]:
+    """The folders, containers and files of the project that a run has left."""
+    folders = [str(folder) for folder in (tmp_path / "temporary").glob("vertex-training-run-*")]
+    containers = [
+        each.name
+        for each in docker.from_env().containers.list(all=True)
+        if str(tmp_path) in str(each.attrs.get("Mounts", ""))
+    ]
+    return [*folders, *containers]
+
+
+def test_values_of_a_run_change_nothing_else(project: Write, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    script = f"{WRITE}; open(p + '/said', 'w').write(' '.join(sys.argv[1:])); print('here', *sys.argv[1:])"
+    project("  train: " + job(script, "${vars.code}", "b"))
+    before = sorted(path.name for path in Path.cwd().rglob("*"))
+    field = "jobSpec.workerPoolSpecs[0].containerSpec.args[1]=other"
+    assert run("train", None, ["vars.code=7", field], [], tmp_path / "out") == 0
+    shown = capfd.readouterr().out
+    assert "workerpool0-0  here 7 other" in shown
+    assert f"train: succeeded; its outputs are in {tmp_path / 'out'}" in shown
+    assert (tmp_path / "out" / "model" / "said").read_text() == "7 other"
+    assert sorted(path.name for path in Path.cwd().rglob("*")) == before
+    assert left(tmp_path) == []
+
+
+def test_the_exit_code_is_that_of_the_container(
+    project: Write, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    project("  train: " + job("import sys; sys.exit(int(sys.argv[1]))", "${vars.code}"))
+    # The vars of a stack for Google Cloud hold, and neither its guardrails nor its secrets are needed.
+    assert run("train", "dev", [], [], None) == 5
+    assert "train: FAILED: The replica workerpool0-0 exited with a non-zero status of 5." in capfd.readouterr().err
+    assert left(tmp_path) == []
+
+
+def test_jobs_whose_results_are_used_run_before(
+    project: Write, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    first = job(f"{WRITE}; open(p + '/x', 'w').write('made')")
+    read = "import sys; print(open(sys.argv[1].replace('gs://', '/gcs/') + '/x').read())"
+    second = job(read, "${jobs.first.modelDir}")
+    project(f"  second: {second}  first: {first}  third: {job('raise SystemExit(9)')}")
+    assert run("second", None, [], [], tmp_path / "out") == 0
+    shown = capfd.readouterr().out
+    assert "workerpool0-0  made" in shown and "third" not in shown
+
+
+def test_secrets_come_from_variables_and_files(
+    project: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    check = "import os, sys; sys.exit(os.environ['T'] != 'canary')"
+    project("  train: " + job(check, env="${secrets.token}"))
+    assert run("train", "dev", [], [], None) == 2
+    reason = "train uses secrets, which only Pulumi can decrypt; export each as a variable, and give --secret token"
+    assert reason in capfd.readouterr().err
+    (tmp_path / "token").write_text("canary\n")
+    assert run("train", "dev", [], [f"token=@{tmp_path / 'token'}"], None) == 0
+    shown = "".join(capfd.readouterr())
+    assert "canary" not in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("trian", None, [], [], None), "trian is no job of this stack; did you mean train?"),
+        (("train", "prod", [], [], None), 'there is no stack file of "prod"'),
+        (("train", None, ["vars.code"], [], None), "--set: vars.code must be vars.NAME=VALUE or FIELD=VALUE"),
+        (("train", None, ["vars.cod=1"], [], None), "cod"),
+        (("train", None, ["jobSpec.workerPoolSpecs[4].replicaCount=1"], [], None), "--set: jobSpec.workerPoolSpecs[4]"),
+        (("train", None, ["jobSpec.scheduling.timeout=fast"], [], None), "--set: jobSpec.scheduling.timeout: "),
+        (("train", None, [], ["nowhere"], None), "--secret: the variable nowhere is not set"),
+    ],
+)
+def test_a_slip_runs_nothing(
+    arguments: tuple[str, str | None, list[str], list[str], None],
+    message: str,
+    project: Write,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    project("  train: " + job("pass"))
+    assert run(*arguments) == 2
+    shown = capsys.readouterr().err
+    assert shown.startswith("vertex-training: ") and message in shown
+    assert left(tmp_path) == []
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGKILL])
+def test_a_run_that_ends_early_leaves_nothing(sign: signal.Signals, project: Write, tmp_path: Path) -> None:
+    project("  train: " + job("import time; print('begun', flush=True); time.sleep(600)"))
+    log = tmp_path / "log"
+    with log.open("w") as stream:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "vertex_training.cli", "run", "train"],
+            env={**os.environ, "TMPDIR": str(tmp_path / "temporary")},
+            stdout=stream,
+            stderr=stream,
+            start_new_session=True,
+        )
+    until(lambda: "begun" in log.read_text(), "the job")
+    os.killpg(process.pid, sign)
+    code = process.wait(60)
+    assert code == (130 if sign == signal.SIGINT else -sign)
+    if sign == signal.SIGKILL:
+        assert left(tmp_path) != []
+        with throw_away():
+            pass
+    assert left(tmp_path) == []
+    assert "Traceback" not in log.read_text()
