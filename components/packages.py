@@ -26,8 +26,7 @@ from vertex_api.validation.formats import Violation
 from . import files, providers
 from .errors import UploadFailed
 from .plan.program import Foundation, default_foundation
-from .runtime.provider import Provider
-from .runtime.resource import DynamicResource
+from .runtime.resource import DynamicResource, Provider
 from .runtime.storage import store
 from .schema import shapes
 from .schema.formats import PACKAGE_FOLDER

@@ -10,12 +10,10 @@ import pulumi
 from .plan.program import Foundation, offer_foundation
 from .review.reports import show_reports
 from .runtime import engine
-from .runtime.gcp_imports import defer_pulumi_gcp
 from .runtime.resource import PerRun
 from .schema.shapes import TrainingStackArgs
 from .settings.settings import Settings
-from .stack.images import Images, Packages, Sources
-from .stack.jobs import JobResource, Jobs, Schedules
+from .stack import Images, JobResource, Jobs, Packages, Schedules, Sources
 from .targets.local import LocalFoundation
 
 NAME = "training"
@@ -113,7 +111,7 @@ def create_foundation(settings: Settings, opts: pulumi.ResourceOptions | None = 
     if settings.cloud is None:
         return LocalFoundation(settings.named("local"), settings, opts)
     # Imported here, because a local stack does not need Google Cloud's resources.
-    defer_pulumi_gcp()
+    engine.defer_pulumi_gcp()
     from .targets.gcp.foundation import GcpFoundation
 
     foundation = GcpFoundation(settings.named("gcp"), settings, opts)

@@ -83,13 +83,13 @@ class Ledger(_Provider):
 class EmulatorSchedule(_Provider):
     """The provider of `EmulatorSchedule`."""
 
-    work = ".schedules.emulator:EmulatorScheduleProvider"
+    work = ".schedules.resources:EmulatorScheduleProvider"
 
 
 class ScheduleStatus(_Provider):
     """The provider of `ScheduleStatus`."""
 
-    work = ".schedules.status:ScheduleStatusProvider"
+    work = ".schedules.resources:ScheduleStatusProvider"
 
 
 class TrainingImage(_Provider):
@@ -107,4 +107,4 @@ class PythonPackage(_Provider):
 class Emulator(_Provider):
     """The provider of `Emulator`."""
 
-    work = ".targets.emulator:EmulatorProvider"
+    work = ".runtime.emulator:EmulatorProvider"

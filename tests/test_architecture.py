@@ -261,7 +261,7 @@ def test_components_export_what_type_checkers_see() -> None:
 
 def test_a_module_of_components_loads_without_the_others() -> None:
     """The process of a stack's providers starts the sooner."""
-    program = "import sys, vertex_training.jobs.provider; print('vertex_training.stack.jobs' in sys.modules)"
+    program = "import sys, vertex_training.jobs.provider; print('vertex_training.stack' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 

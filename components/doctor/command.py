@@ -80,7 +80,7 @@ class Examination:
 
     def run(self) -> list[Finding]:
         """Return what is wrong, and then what cannot be told. Raises DeclarationErrors for invalid settings."""
-        from ..runtime.gcp_imports import defer_pulumi_gcp
+        from ..runtime.engine import defer_pulumi_gcp
 
         defer_pulumi_gcp()
         from ..settings.settings import NUMBER, Settings

@@ -13,8 +13,7 @@ from pulumi import dynamic
 from .. import files, providers
 from ..errors import BuildFailed, DockerUnavailable
 from ..plan.program import Foundation, default_foundation
-from ..runtime.provider import Provider
-from ..runtime.resource import DynamicResource
+from ..runtime.resource import DynamicResource, Provider
 from ..schema import shapes
 from . import builders, registry
 from .cloud_build import CloudBuilder

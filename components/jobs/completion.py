@@ -22,7 +22,7 @@ from vertex_api.studies import count_ended, find_best, objectives_of
 from ..errors import TrainingFailed
 from ..plan.rules import MARK_LABEL
 from ..runtime import engine, target
-from ..runtime.provider import Provider
+from ..runtime.resource import Provider
 from . import failures, lookup
 from .failures import MAX_NAMES, WAIT_REASONS, age_in_minutes, join_names, wait_reason
 from .identity import covering, stack_filter

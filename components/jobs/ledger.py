@@ -28,8 +28,7 @@ from .. import providers
 from ..plan.rules import MARK_LABEL
 from ..plan.training import Training
 from ..runtime import pacing, target
-from ..runtime.provider import Provider
-from ..runtime.resource import DynamicResource
+from ..runtime.resource import DynamicResource, Provider
 from . import identity, submission
 from .removal import remove_orphans
 

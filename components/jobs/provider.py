@@ -1,6 +1,6 @@
-"""The work of the providers of jobs: a job is submitted once, found again, and removed in the right order."""
+"""The work of the providers of jobs: a job is submitted once or adopted, found again, compared, and removed."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from pulumi import dynamic
@@ -8,17 +8,29 @@ from pulumi.output import Unknown
 
 from vertex_api.errors import NotFound, shown_problems
 from vertex_api.job import stored_job
-from vertex_api.messages import value_at
-from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind, ResourceName, short_state
+from vertex_api.messages import KeyPath, show_path, value_at
+from vertex_api.names import (
+    CUSTOM_JOB,
+    HYPERPARAMETER_TUNING_JOB,
+    TRAINING_PIPELINE,
+    JobJson,
+    Kind,
+    ResourceName,
+    short_state,
+)
 from vertex_api.pipelines import backing_job_name
+from vertex_api.scalars import quote
 from vertex_api.studies import count_ended, find_best
 
+from ..errors import SubmitFailed
 from ..plan import rules
 from ..plan.training import deletion_policy, parse_spec
 from ..runtime import pacing, target
-from ..runtime.provider import Provider
+from ..runtime.resource import Provider
 from ..runtime.target import Target, one_line_errors
-from . import adoption, lookup, submission
+from ..schema import interpolation
+from ..schema.interpolation import Tables
+from . import lookup, submission
 from .inputs import REPLACING, REPLACING_ADOPTED, Inputs
 from .removal import remove
 
@@ -58,7 +70,7 @@ class JobProvider(Provider):
 
     def diff(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.DiffResult:
         """Leave differences to Pulumi. A job is replaced by one to adopt, unless that is the job itself."""
-        is_other_job = bool(news.get("adopt")) and not adoption.is_same_job(news["adopt"], id_)
+        is_other_job = bool(news.get("adopt")) and not _is_same_job(news["adopt"], id_)
         replacing = REPLACING_ADOPTED if news.get("adopt") else REPLACING
         is_edited = any(olds.get(name) != news.get(name) for name in replacing)
         _count_submissions(news, olds, is_replaced=is_other_job or is_edited)
@@ -80,10 +92,7 @@ class JobProvider(Provider):
             api = target.resolve(inputs.parent)
             results = lookup.referenced_values(api, inputs)
             tables = inputs.tables(results)
-            if inputs.adopt:
-                job = adoption.adopt(api, inputs, inputs.adopt, tables)
-            else:
-                job = submission.submit(api, inputs, tables)
+            job = (_adopt if inputs.adopt else submission.submit)(api, inputs, tables)
             return {**props, **_results({"results": results}), "run": _run(api, job)}
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
@@ -100,7 +109,7 @@ class JobProvider(Provider):
             print(change, flush=True)  # noqa: T201
         tables = inputs.tables(props.get("results") or {})
         actual = stored_job(self.kind, job).fields
-        spec = adoption.drifted_spec(inputs.spec.fields, actual, tables)
+        spec = drifted_spec(inputs.spec.fields, actual, tables)
         return self.read_result(id_, {**props, "spec": spec}, **_results(props), run=run)
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
@@ -142,6 +151,84 @@ def _count_submissions(news: Mapping[str, Any], olds: Mapping[str, Any] | None, 
     if olds is not None and is_replaced:
         submissions += deletion_policy(olds.get("lifecycle") or {}, is_adopted=bool(olds.get("adopt"))) == "delete"
     pacing.current().decide(news["owner"].rpartition("/")[2], submissions, target.pace(news["parent"]))
+
+
+def _is_same_job(name: str, other_name: str) -> bool:
+    """Return whether two resource names mean one job, though one may have the project's number in place of its ID."""
+    one, other = ResourceName.parse(name), ResourceName.parse(other_name)
+    same_project = one.project == other.project or one.project.isdigit() != other.project.isdigit()
+    return same_project and one[1:] == other[1:]
+
+
+def _adopt(api: Target, inputs: Inputs, tables: Tables) -> JobJson:
+    """Return the job to adopt. Raises VertexError, and SubmitFailed if it differs from what is declared."""
+    job = api.client.require(ResourceName.parse(inputs.adopt or ""))
+    actual = stored_job(inputs.spec.kind, job).fields
+    if lines := list(_differences(inputs.spec.fields, actual, tables)):
+        advice = "declare what it has, or take lifecycle.adopt out to run what is declared"
+        headline = f"{inputs.error_prefix}, as it is not the job that is declared:"
+        raise SubmitFailed("\n".join([headline, *lines, advice]))
+    return job
+
+
+def _differences(declared: Any, actual: Any, tables: Tables, path: KeyPath = ()) -> Iterator[str]:
+    """Yield a line for each declared field in which a job differs, with both values. Other fields may be anything."""
+    if isinstance(declared, Mapping) and isinstance(actual, Mapping):
+        for key, value in declared.items():
+            # A message that the job lacks equals an empty one.
+            empty: Any = {} if isinstance(value, Mapping) else None
+            yield from _differences(value, actual.get(key, empty), tables, (*path, key))
+    elif isinstance(declared, list) and isinstance(actual, list) and len(declared) == len(actual):
+        for index, pair in enumerate(zip(declared, actual, strict=True)):
+            yield from _differences(*pair, tables, (*path, index))
+    elif not _is_equal(declared, actual, tables):
+        yield f"  {show_path(path)}: {_describe_difference(declared, actual, tables)}"
+
+
+def _describe_difference(declared: Any, actual: Any, tables: Tables) -> str:
+    """Return both values, without secrets."""
+    if any(reference.startswith("secrets.") for _, reference in interpolation.references(declared)):
+        return f"the job has another value than {quote(declared)}"  # which may be a secret too
+    if isinstance(declared, list) and isinstance(actual, list) and isinstance(declared[0], Mapping):
+        return f"{len(declared)} declared, and the job has {len(actual)}"
+    shown = "nothing" if actual is None else quote(_hide_secrets(actual, tables))
+    return f"{quote(declared)} declared, and the job has {shown}"
+
+
+def drifted_spec(declared: Any, actual: Any, tables: Tables) -> Any:
+    """Return the declared fields as the service holds them: equal to `declared` unless something in it differs.
+
+    Fields that only the service has (its defaults) are left out. References in `declared` stay where the service holds
+    their values, which `tables` has by table (`secrets`, `jobs`) and name.
+    """
+    if isinstance(declared, Mapping) and isinstance(actual, Mapping):
+        fields = {key: drifted_spec(value, actual.get(key), tables) for key, value in declared.items()}
+        return {key: value for key, value in fields.items() if value is not None}
+    if isinstance(declared, list) and isinstance(actual, list) and len(declared) == len(actual):
+        return [drifted_spec(*pair, tables) for pair in zip(declared, actual, strict=True)]
+    return declared if _is_equal(declared, actual, tables) else _hide_secrets(actual, tables)
+
+
+def _is_equal(declared: Any, actual: Any, tables: Tables) -> bool:
+    """Return whether a declared value equals, as a whole, the service's: defaults inside it count as differences."""
+    if actual is None:
+        # Proto JSON leaves zeros out; the zero of an enum is its name for "not specified".
+        return not declared or str(declared).endswith("_UNSPECIFIED")
+    submitted = interpolation.expand(declared, tables)
+    # The service ends the URI of a folder with a slash (discovery document, GcsDestination).
+    return bool(actual == submitted or (isinstance(submitted, str) and actual == f"{submitted}/"))
+
+
+def _hide_secrets(value: Any, tables: Tables) -> Any:
+    """Return a value with references in place of the values of secrets."""
+    longest_first = sorted(tables.get("secrets", {}).items(), key=lambda item: -len(item[1]))
+
+    def hide(text: str) -> str:
+        for name, secret in longest_first:
+            text = text.replace(secret, f"${{secrets.{name}}}") if secret else text
+        return text
+
+    return interpolation.map_texts(value, hide)
 
 
 def _results(props: Mapping[str, Any]) -> dict[str, Any]:

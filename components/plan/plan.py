@@ -23,9 +23,8 @@ from vertex_api.validation.formats import Violation
 from ..errors import Problem
 from ..schema import shapes
 from . import guardrails, rules
-from .figures import FIGURES
 from .folders import WritableFolders
-from .guardrails import Near, Rules
+from .guardrails import FIGURES, Near, Rules
 from .training import LIFECYCLE, Place, Timetable, Training
 
 PERSISTENT_RESOURCE = "persistentResource"

@@ -7,7 +7,10 @@ options), what it takes from its stack (`Defaults`), and when it runs again (`Ti
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import islice
 from typing import Any, cast
+from zoneinfo import ZoneInfo
 
 import pulumi
 
@@ -156,6 +159,16 @@ def _replaced(fields: Mapping[Any, Any], path: KeyPath, value: Any) -> dict[Any,
     return {**fields, first: _replaced(fields[first], tuple(rest), value) if rest else value}
 
 
+_SHOWN_TIMES = 3
+_UPCOMING = {False: "next runs: ", True: "paused; without that, the next runs were: "}
+"""What the line with the next times begins with, by whether the schedule is paused."""
+
+
+def is_upcoming(text: str) -> bool:
+    """Return whether a message of a preview is the line with the next times of a schedule."""
+    return text.startswith(tuple(_UPCOMING.values()))
+
+
 @dataclass(frozen=True)
 class Timetable:
     """When a schedule runs, and its `jobs`, in the order in which a run submits them. It is valid."""
@@ -181,6 +194,15 @@ class Timetable:
         from vertex_api.cron import times_per_year
 
         return times_per_year(self.cron) / 12
+
+    def upcoming(self, now: datetime) -> str:
+        """Return the line of a preview with the next three times by the clocks of their zone."""
+        # Imported here, because most stacks have no schedules.
+        from vertex_api.cron import cron_times
+
+        zone = ZoneInfo(self.time_zone)
+        times = islice(cron_times(self.cron, self.time_zone, now), _SHOWN_TIMES)
+        return _UPCOMING[self.paused] + ", ".join(f"{time.astimezone(zone):%a %Y-%m-%d %H:%M %Z}" for time in times)
 
     def requests(
         self, id_: str, jobs: Mapping[str, Job], defaults: Defaults, tensorboard: str | None = None

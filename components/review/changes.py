@@ -8,9 +8,8 @@ from typing import Any
 
 from vertex_api.names import KINDS, Kind
 
-from ..plan.training import deletion_policy
+from ..plan.training import deletion_policy, is_upcoming
 from ..runtime import DYNAMIC_TYPE
-from ..schedules.lines import is_next_times
 from .document import Diagnostic, Step
 from .reports import parse_schedule_lines
 
@@ -313,7 +312,7 @@ def schedules(
 
     `steps` and `diagnostics` are those of the whole preview.
     """
-    next_times = {each.name: each.message.strip() for each in diagnostics if is_next_times(each.message)}
+    next_times = {each.name: each.message.strip() for each in diagnostics if is_upcoming(each.message)}
     costs, _ = parse_schedule_lines(each.message for each in diagnostics)
     uris = _uris(steps)
     parts: dict[str, list[Step]] = {}

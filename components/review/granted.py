@@ -23,7 +23,7 @@ from pulumi.runtime.settings import get_monitor
 from vertex_api.estimates.quota import SERVICE, granted_quota
 
 from ..errors import GrantedQuotasUnknown
-from ..runtime.gcp_imports import defer_pulumi_gcp
+from ..runtime.engine import defer_pulumi_gcp
 
 ENDPOINT_VARIABLE = "GOOGLE_CLOUD_QUOTAS_CUSTOM_ENDPOINT"
 """The gcp provider's own variable for another address of the Cloud Quotas API."""

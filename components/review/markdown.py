@@ -10,8 +10,7 @@ from typing import TypeVar
 from vertex_api.errors import visible
 from vertex_api.estimates.quota import METRIC_PREFIX
 
-from ..plan.figures import FIGURES
-from ..plan.guardrails import Near
+from ..plan.guardrails import FIGURES, Near
 from ..plan.plan import Totals
 from .changes import Cause, ImageFinding, JobFinding, ScheduleFinding, shorten
 from .resources import DataLoss, Grant, OtherChange

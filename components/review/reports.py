@@ -24,7 +24,7 @@ from vertex_api.estimates.quota import (
 from vertex_api.names import closest_name
 
 from ..errors import GrantedQuotasUnknown, QuotaInsufficient
-from ..plan.figures import FIGURES
+from ..plan.guardrails import FIGURES
 from ..plan.plan import PERSISTENT_RESOURCE, Plan, add
 from ..plan.training import Timetable
 from .granted import fetch

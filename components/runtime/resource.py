@@ -1,7 +1,7 @@
-"""DynamicResource, the base of all dynamic resources of this package, and values that may hold outputs of others."""
+"""The bases of a dynamic resource: DynamicResource in a program, Provider in its process; and values with outputs."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -9,7 +9,9 @@ import pulumi
 from pulumi import dynamic
 from pulumi.runtime.settings import get_monitor
 
-from . import DYNAMIC_TYPE, engine
+from vertex_api import credentials
+
+from . import DYNAMIC_TYPE, engine, pacing
 
 Result = TypeVar("Result")
 _OWN_PROVIDER = "has no effect: it is Pulumi's own for Python; credentials and the region come from the stack's config"
@@ -120,6 +122,37 @@ def _raise_if_unknown(value: Any) -> Any:
     if pulumi.contains_unknowns(value):
         raise LookupError("the resource has failed")
     return value
+
+
+class Provider(dynamic.ResourceProvider):
+    """Base of the work of all providers, which `providers.py` at the top hands each call to.
+
+    They hold nothing: each call may come from another thread.
+    """
+
+    serialize_as_secret_always = False
+    input_names: ClassVar[Sequence[str]] = ()
+    """Those properties that are inputs; all others are outputs."""
+
+    def configure(self, req: dynamic.ConfigureRequest) -> None:
+        """Take the stack's pace and credentials, listen for Ctrl-C, and watch the engine, with which this process ends.
+
+        From here on, errors are reported without a traceback. Pulumi calls this once, before anything else.
+        """
+        credentials.use_config({key: req.config.get(key) for key in credentials.CONFIG_KEYS})
+        pacing.current().override(req.config.get(pacing.CONFIG_KEY))
+        engine.listen_for_cancellation()
+        engine.watch()
+        engine.report_plain_errors()
+
+    def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
+        """Do what `create` does with the new inputs. The resource keeps its id."""
+        return dynamic.UpdateResult(self.create(news).outs)
+
+    def read_result(self, id_: str, props: dict[str, Any], **outputs: Any) -> dynamic.ReadResult:
+        """Return what `read` reports of a resource that exists: the inputs among `props`, and its outputs."""
+        inputs = {name: props[name] for name in self.input_names if name in props}
+        return dynamic.ReadResult(id_, {**inputs, **outputs}, inputs)
 
 
 def when_known(function: Callable[..., Result], *inputs: Any) -> Result | pulumi.Output[Result]:

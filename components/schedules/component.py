@@ -27,7 +27,6 @@ from ..plan.program import Foundation, default_foundation
 from ..plan.training import Timetable, Training, place, title
 from ..runtime.resource import refuse_options, when_known
 from ..schema import formats, shapes
-from .lines import next_times_line
 
 _SCHEDULE = Kind("schedules", "Schedule", "")
 """Names schedules in messages, as the kinds of the API name jobs."""
@@ -96,11 +95,11 @@ class Schedule(pulumi.ComponentResource):
         super().__init__("vertex-training:index:Schedule", name, None, opts)
         fields = {"cron": cron, "timeZone": time_zone, "paused": paused, "overlap": overlap}
         violations = _argument_violations(name, fields, jobs)
-        if not violations and pulumi.runtime.is_dry_run():
-            pulumi.log.info(next_times_line(cron, time_zone, paused, datetime.now(UTC)), self)
         id_ = schedule_id(pulumi.get_project(), pulumi.get_stack(), name)
         trainings = _trainings(name, jobs, foundation)
         timetable = Timetable(name, cron, tuple(each.name for each in trainings.values()), time_zone, paused, overlap)
+        if not violations and pulumi.runtime.is_dry_run():
+            pulumi.log.info(timetable.upcoming(datetime.now(UTC)), self)
         if violations:
             at = place(title(_SCHEDULE, name))
             foundation.program.refuse([at(*violation) for violation in violations])

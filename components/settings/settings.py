@@ -18,7 +18,7 @@ from ..plan import guardrails
 from ..plan.folders import WritableFolders
 from ..plan.plan import PERSISTENT_RESOURCE, Plan, resource_pools
 from ..plan.training import Timetable, Training
-from ..runtime.gcp_imports import defer_pulumi_gcp
+from ..runtime.engine import defer_pulumi_gcp
 from ..schema import shapes
 from ..schema.source import SourceFile
 from . import cloud, names

@@ -11,12 +11,12 @@ from vertex_api.schedules import ScheduleRequest
 from ..jobs.ledger import LEDGER_NAME, Ledger
 from ..plan.program import Program
 from ..plan.training import Defaults
+from ..runtime.emulator import Emulator
 from ..runtime.resource import PerRun
 from ..runtime.target import LOCAL_PREFIX
-from ..schedules.emulator import EmulatorSchedule
+from ..schedules.resources import EmulatorSchedule
 from ..settings.names import slug
 from ..settings.settings import Settings
-from .emulator import Emulator
 
 _emulator: PerRun[Emulator] = PerRun()
 """One process serves all stacks of a program."""

@@ -1,15 +1,19 @@
-"""The source of the workflow that runs a schedule on Google Cloud, as JSON."""
+"""The source of the workflow that runs a schedule on Google Cloud, as JSON, and what Workflows would not take.
+
+Source of the limits: Google's page "Quotas and limits" of Workflows.
+"""
 
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from vertex_api.job import Job
 from vertex_api.jobspec import DEFAULT_MAX_WAIT, DEFAULT_TIMEOUT, model_folder
+from vertex_api.messages import KeyPath
 from vertex_api.names import KINDS, TERMINAL_STATES, TRAINING_PIPELINE, location_name
 from vertex_api.scalars import to_seconds
 from vertex_api.schedules import (
@@ -21,6 +25,7 @@ from vertex_api.schedules import (
     ScheduleRequest,
     result_references,
 )
+from vertex_api.validation.formats import Violation
 
 from ..schema import interpolation
 from . import steps
@@ -30,7 +35,11 @@ MAX_REDELIVERY_WINDOW = timedelta(minutes=10)
 """Longer than Cloud Scheduler delivers one time again, with the retries that the stack asks for."""
 _DAY_SECONDS = 86400
 MAX_EXPRESSION_LENGTH = 400
-"""Characters of an expression (Google's page "Quotas and limits" of Workflows)."""
+"""Characters of an expression."""
+MAX_SOURCE_BYTES = 128 * 1024
+MAX_TEXT_BYTES = 256 * 1024
+MAX_EXECUTION_HOURS = 365 * 24
+_MAX_SHOWN = 60
 _PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
 _SHOWN = 40
 _RUN = RUN_ID[2:-1]
@@ -297,3 +306,52 @@ def unknown_placeholders(text: str, variables: Mapping[str, str]) -> list[str]:
 def quote_literal(text: str) -> str:
     """Return a text as a literal in an expression."""
     return json.dumps(text, ensure_ascii=False)
+
+
+def request_violations(schedule: ScheduleRequest) -> Iterator[Violation]:
+    """Find the texts that a workflow cannot send, by the name of the job and the field in it.
+
+    A preview reports what Workflows would refuse or misread, so that no run fails by it.
+    """
+    for index, job in enumerate(schedule.jobs):
+        variables = expressions(schedule, index)
+        for path, text in _texts(job.body, (job.name,)):
+            if unknown := unknown_placeholders(text, variables):
+                yield (
+                    path,
+                    f'"{unknown[0]}" would be evaluated by Workflows, which has no escape; move it into the image',
+                )
+            elif (size := len(text.encode())) > MAX_TEXT_BYTES:
+                yield path, f'"{text[:_MAX_SHOWN]}…" has {size} bytes; Workflows allows {MAX_TEXT_BYTES}: shorten it'
+            elif "${" in text and (length := len(expression(text, variables))) > (limit := MAX_EXPRESSION_LENGTH):
+                reason = f"becomes an expression of {length} characters, and Workflows allows {limit}"
+                yield path, f'"{text[:_MAX_SHOWN]}…" {reason}; shorten it, or pass the reference as a text of its own'
+        if uses_best_trial(schedule, job) and (metrics := steps.unsupported_metrics(study_spec_of(job))):
+            reason = "a workflow finds the best trial by one metric only"
+            yield (job.name, "studySpec", "metrics"), f"has {metrics}, and {reason}; refer to no result of its trials"
+
+
+def length_violation(schedule: ScheduleRequest) -> str | None:
+    """Return what is wrong with how long a run may wait for its jobs, None if an execution can last as long."""
+    hours = sum(max_hours(job) for job in schedule.jobs[:-1])
+    if hours <= MAX_EXECUTION_HOURS:
+        return None
+    reason = f"a run may wait {hours // 24} days for its jobs, and Workflows ends an execution after a year"
+    return f"{reason}; shorten scheduling.timeout, or give some of the jobs a schedule of their own"
+
+
+def size_violation(source: str) -> str | None:
+    """Return what is wrong with the size of a source, None if Workflows takes it."""
+    size = len(source.encode())
+    if size <= MAX_SOURCE_BYTES:
+        return None
+    advice = "shorten arguments, or give each job a schedule of its own"
+    return f"its workflow has {size} bytes, and Workflows allows {MAX_SOURCE_BYTES}; {advice}"
+
+
+def _texts(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict | list):
+        for key, child in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _texts(child, (*path, key))

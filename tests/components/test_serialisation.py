@@ -14,8 +14,7 @@ import vertex_training
 from pulumi import dynamic
 from pulumi.dynamic.dynamic import serialize_provider
 from vertex_training import providers
-from vertex_training.runtime.provider import Provider
-from vertex_training.runtime.resource import DynamicResource
+from vertex_training.runtime.resource import DynamicResource, Provider
 
 for name in vertex_training.__all__:
     getattr(vertex_training, name)  # defines the resources

@@ -6,8 +6,12 @@ from typing import Any
 
 import pytest
 from vertex_training.errors import DeclarationErrors
-from vertex_training.jobs.adoption import drifted_spec
-from vertex_training.jobs.provider import CustomJobProvider, HyperparameterTuningJobProvider, TrainingPipelineProvider
+from vertex_training.jobs.provider import (
+    CustomJobProvider,
+    HyperparameterTuningJobProvider,
+    TrainingPipelineProvider,
+    drifted_spec,
+)
 from vertex_training.jobs.resources import as_submitted
 from vertex_training.plan.training import Defaults
 from vertex_training.schema import interpolation

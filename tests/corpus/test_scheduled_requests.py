@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from vertex_training.plan.training import Timetable
 from vertex_training.schema import interpolation
-from vertex_training.workflow.source import Place, workflow_source
-from vertex_training.workflow.violations import request_violations, size_violation
+from vertex_training.workflow.source import Place, request_violations, size_violation, workflow_source
 
 from tests.components.workflow.schedules import WINDOW, request
 from tests.corpus.specs import Spec, settings

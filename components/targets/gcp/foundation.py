@@ -14,7 +14,7 @@ from ...plan.program import Program
 from ...plan.training import Defaults
 from ...runtime.target import CLOUD_PREFIX
 from ...schedules.component import schedule_id_prefix
-from ...schedules.status import ScheduleStatus
+from ...schedules.resources import ScheduleStatus
 from ...schema import shapes
 from ...schema.formats import SOURCE_FOLDER
 from ...settings.names import builder_account, role_id

@@ -132,8 +132,14 @@ def _workflow_source(name: str, request: ScheduleRequest, project: str, region: 
     # Imported here, because most stacks have no schedules.
     from vertex_api.cron import shortest_gap
 
-    from ...workflow.source import Place, redelivery_window, workflow_source
-    from ...workflow.violations import length_violation, request_violations, size_violation
+    from ...workflow.source import (
+        Place,
+        length_violation,
+        redelivery_window,
+        request_violations,
+        size_violation,
+        workflow_source,
+    )
 
     place = f"schedules.{name}"
     if violations := list(request_violations(request)):

@@ -8,8 +8,7 @@ import pytest
 from vertex_training.doctor.needs import Needs
 from vertex_training.doctor.rules import DEPLOYER, Place
 from vertex_training.program import create_foundation
-from vertex_training.stack.images import Images, Packages, Sources
-from vertex_training.stack.jobs import Jobs, Schedules
+from vertex_training.stack import Images, Jobs, Packages, Schedules, Sources
 
 from tests import access_page
 from tests.components.targets.gcp.graph import Graph, forget_loops, graph

@@ -5,8 +5,12 @@ from typing import Any
 
 import pytest
 from vertex_training.errors import SubmitFailed
-from vertex_training.jobs.adoption import drifted_spec
-from vertex_training.jobs.provider import CustomJobProvider, HyperparameterTuningJobProvider, TrainingPipelineProvider
+from vertex_training.jobs.provider import (
+    CustomJobProvider,
+    HyperparameterTuningJobProvider,
+    TrainingPipelineProvider,
+    drifted_spec,
+)
 from vertex_training.schema.interpolation import expand
 
 from tests.components.fakes import Clock, FakeClient

@@ -13,8 +13,7 @@ import pulumi
 import pytest
 from vertex_training import CustomJob, HyperparameterTuningJob, JobTemplate, Schedule, TrainingImage
 from vertex_training.errors import DeclarationErrors
-from vertex_training.plan.figures import FIGURES
-from vertex_training.plan.guardrails import LIMITS
+from vertex_training.plan.guardrails import FIGURES, LIMITS
 from vertex_training.plan.plan import Plan, Totals
 from vertex_training.plan.program import Program
 from vertex_training.plan.training import LIFECYCLE, NOT_KNOWN, Training

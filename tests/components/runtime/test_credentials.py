@@ -11,7 +11,7 @@ from pulumi.dynamic.config import Config
 from vertex_training.errors import RegistryRefused, UploadFailed
 from vertex_training.images.build_client import BuildClient
 from vertex_training.images.registry import GoogleRegistry
-from vertex_training.runtime import provider
+from vertex_training.runtime import resource
 from vertex_training.runtime.storage import CloudStorage
 
 from tests.standins.google_apis import REGISTRY, GoogleApisStandIn, google_apis
@@ -62,8 +62,8 @@ def service(apis: GoogleApisStandIn, monkeypatch: pytest.MonkeyPatch) -> Iterato
 def configure(monkeypatch: pytest.MonkeyPatch, config: dict[str, str]) -> None:
     """Let the engine start a provider of a stack with this config."""
     for name in ("listen_for_cancellation", "watch", "report_plain_errors"):
-        monkeypatch.setattr(provider.engine, name, lambda: None)
-    provider.Provider().configure(dynamic.ConfigureRequest(config=Config(config, "team")))
+        monkeypatch.setattr(resource.engine, name, lambda: None)
+    resource.Provider().configure(dynamic.ConfigureRequest(config=Config(config, "team")))
 
 
 FORMS: dict[str, tuple[dict[str, str], dict[str, str], str]] = {

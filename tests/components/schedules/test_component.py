@@ -10,9 +10,8 @@ import pytest
 from vertex_training import CustomJob, JobTemplate, Schedule
 from vertex_training.errors import DeclarationErrors
 from vertex_training.schedules.component import schedule_id
-from vertex_training.schedules.emulator import EmulatorSchedule
-from vertex_training.stack.images import Images, Packages, Sources
-from vertex_training.stack.jobs import Schedules
+from vertex_training.schedules.resources import EmulatorSchedule
+from vertex_training.stack import Images, Packages, Schedules, Sources
 
 from tests.components.fakes import Ground
 from tests.components.projects import INCLUDING, load

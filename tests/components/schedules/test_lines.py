@@ -6,8 +6,8 @@ from unittest import mock
 
 import pulumi
 import pytest
+from vertex_training.plan.training import Timetable
 from vertex_training.review.reports import show_cost, warn_of_accelerators
-from vertex_training.schedules.lines import next_times_line
 
 from tests.components.projects import CLOUD_INCLUDING, load, problems
 
@@ -37,13 +37,13 @@ def shown(root: Path, jobs: str) -> list[str]:
 
 
 def test_the_next_three_times_are_those_of_the_zone_s_clocks() -> None:
-    assert next_times_line("0 2 * * *", "Europe/Berlin", False, NOW) == (
+    assert Timetable("nightly", "0 2 * * *", (), "Europe/Berlin").upcoming(NOW) == (
         "next runs: Sat 2026-10-24 02:00 CEST, Sun 2026-10-25 02:00 CEST, Mon 2026-10-26 02:00 CET"
     )
 
 
 def test_a_paused_schedule_says_that_it_does_not_run() -> None:
-    line = next_times_line("0 2 * * *", "UTC", True, NOW)
+    line = Timetable("nightly", "0 2 * * *", (), paused=True).upcoming(NOW)
     assert line.startswith("paused; without that, the next runs were: Sat 2026-10-24 02:00 UTC, ")
 
 

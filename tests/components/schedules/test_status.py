@@ -4,7 +4,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from vertex_training.schedules.status import ScheduleStatusProvider, execution_status, last_run, next_time, run_status
+from vertex_training.schedules.resources import (
+    ScheduleStatusProvider,
+    execution_status,
+    last_run,
+    next_time,
+    run_status,
+)
 
 from tests.components.fakes import FakeClient
 from vertex_api.errors import Unavailable

@@ -7,8 +7,15 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from vertex_training.workflow.source import Place, redelivery_window, workflow_source
-from vertex_training.workflow.violations import MAX_SOURCE_BYTES, length_violation, request_violations, size_violation
+from vertex_training.workflow.source import (
+    MAX_SOURCE_BYTES,
+    Place,
+    length_violation,
+    redelivery_window,
+    request_violations,
+    size_violation,
+    workflow_source,
+)
 
 from tests.components.workflow.schedules import PLACE, WINDOW, request, scheduled, workflow
 from tests.standins.workflows.executions import Execution

@@ -12,8 +12,7 @@ import yaml
 from vertex_training.program import create_foundation
 from vertex_training.schema import shapes
 from vertex_training.settings.settings import Settings
-from vertex_training.stack.images import Images, Packages, Sources
-from vertex_training.stack.jobs import Jobs
+from vertex_training.stack import Images, Jobs, Packages, Sources
 from vertex_training.targets.gcp import GcpFoundation, Services
 from vertex_training.targets.gcp.storage import inside
 

@@ -8,8 +8,7 @@ import pulumi
 import pytest
 from vertex_training import Completion, CustomJob, HyperparameterTuningJob
 from vertex_training.settings.settings import Settings
-from vertex_training.stack.images import Images, Packages, Sources
-from vertex_training.stack.jobs import Jobs
+from vertex_training.stack import Images, Jobs, Packages, Sources
 
 from tests.components.fakes import Ground
 from tests.components.jobs.test_provider import ARGS

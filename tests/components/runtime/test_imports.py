@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 USE = """
 import sys
-from vertex_training.runtime.gcp_imports import defer_pulumi_gcp
+from vertex_training.runtime.engine import defer_pulumi_gcp
 
 defer_pulumi_gcp()
 from pulumi_gcp import artifactregistry, projects, storage

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 from vertex_training.runtime import emulator
-from vertex_training.runtime.emulator import SECRETS_FILE
-from vertex_training.targets.emulator import EmulatorProvider
+from vertex_training.runtime.emulator import SECRETS_FILE, EmulatorProvider
 
 from vertex_api.client import Endpoint
 
