@@ -44,7 +44,7 @@ def test_both_pipelines_review_update_and_look_for_drift() -> None:
         assert (pipeline["plan"]["needs"], pipeline["prod"]["needs"]) in (("dev", "plan"), (["dev"], ["plan"]))
 
 
-def test_code_of_pull_requests_runs_as_an_account_that_only_reads() -> None:
+def test_pull_requests_run_as_a_reading_account() -> None:
     github, gitlab = map(yaml.safe_load, recipes.texts())
     accounts = {
         name: step["with"]["service_account"]

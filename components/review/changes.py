@@ -1,9 +1,14 @@
-"""What a preview changes of images, packages, jobs and schedules, and why."""
+"""What a preview changes of images, packages, jobs and schedules, and why.
+
+First the inputs of one resource that change, and then, one after the other, what that means for images and packages,
+for jobs, and for schedules.
+"""
 
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any
 
 from vertex_api.names import KINDS, Kind
@@ -57,9 +62,9 @@ def input_changes(step: Step) -> list[InputChange]:
     if step.old_inputs is None or step.new_inputs is None:
         return []
     changes = list(_differences(step.old_inputs, step.new_inputs))
-    found = {str(change.path[0]) for change in changes}
-    hidden = sorted(reason for reason in step.reasons - found if reason in {*step.old_inputs, *step.new_inputs})
-    return changes + [InputChange((key,), step.old_inputs.get(key), step.new_inputs.get(key)) for key in hidden]
+    inputs = step.old_inputs.keys() | step.new_inputs.keys()
+    hidden = (step.reasons & inputs) - {str(change.path[0]) for change in changes}
+    return changes + [InputChange((key,), step.old_inputs.get(key), step.new_inputs.get(key)) for key in sorted(hidden)]
 
 
 def _differences(old: Any, new: Any, path: tuple[str | int, ...] = ()) -> Iterator[InputChange]:
@@ -67,9 +72,8 @@ def _differences(old: Any, new: Any, path: tuple[str | int, ...] = ()) -> Iterat
         for key in sorted({*old, *new}):
             yield from _differences(old.get(key), new.get(key), (*path, key))
     elif isinstance(old, list) and isinstance(new, list):
-        for index in range(max(len(old), len(new))):
-            old_item, new_item = (side[index] if index < len(side) else None for side in (old, new))
-            yield from _differences(old_item, new_item, (*path, index))
+        for index, items in enumerate(zip_longest(old, new)):
+            yield from _differences(*items, (*path, index))
     elif old != new:
         yield InputChange(path, old, new)
 
@@ -100,8 +104,6 @@ def shorten(text: str, max_length: int = MAX_VALUE_LENGTH) -> str:
 IMAGE_TYPE, PACKAGE_TYPE = f"{DYNAMIC_TYPE}TrainingImage", f"{DYNAMIC_TYPE}PythonPackage"
 _NOUNS = {IMAGE_TYPE: "image", PACKAGE_TYPE: "package"}
 _CONTENT_FIELDS = ("uri", "files")
-Uris = Mapping[str, tuple[str, str]]
-"""The noun and the name of each image and package after the update, by its URI."""
 
 
 @dataclass(frozen=True)
@@ -129,10 +131,16 @@ def images(steps: Iterable[Step]) -> list[ImageFinding]:
 
 def _image(step: Step) -> ImageFinding:
     noun = _NOUNS[step.type]
-    if step.old_inputs is None or step.new_inputs is None:
-        return ImageFinding(noun, step.name, "new" if step.old_inputs is None else "removed")
-    is_listed = all(isinstance(side.get("files"), Mapping) for side in (step.old_inputs, step.new_inputs))
-    old, new = ((side["files"] if is_listed else {}) for side in (step.old_inputs, step.new_inputs))
+    if step.old_inputs is None:
+        return ImageFinding(noun, step.name, "new")
+    if step.new_inputs is None:
+        return ImageFinding(noun, step.name, "removed")
+    old: Any = step.old_inputs.get("files")
+    new: Any = step.new_inputs.get("files")
+    is_listed = isinstance(old, Mapping) and isinstance(new, Mapping)
+    if not is_listed:
+        old = new = {}
+    others = [change for change in input_changes(step) if change.path[0] not in _CONTENT_FIELDS]
     return ImageFinding(
         noun,
         step.name,
@@ -141,16 +149,8 @@ def _image(step: Step) -> ImageFinding:
         added_files=tuple(sorted(new.keys() - old.keys())),
         removed_files=tuple(sorted(old.keys() - new.keys())),
         has_unlisted_files=not is_listed,
-        other_changes=tuple(change for change in input_changes(step) if change.path[0] not in _CONTENT_FIELDS),
+        other_changes=tuple(others),
     )
-
-
-def _uris(steps: Iterable[Step]) -> Uris:
-    return {
-        str(step.new_inputs.get("uri")): (_NOUNS[step.type], step.name)
-        for step in steps
-        if step.type in _NOUNS and step.new_inputs is not None
-    }
 
 
 KINDS_BY_TYPE: Mapping[str, Kind] = {f"{DYNAMIC_TYPE}{kind.type}": kind for kind in KINDS.values()}
@@ -201,11 +201,11 @@ def jobs(reviewed: Iterable[Step], steps: Sequence[Step]) -> list[JobFinding]:
 
     `steps` are those of the whole preview.
     """
-    uris, folders = _uris(steps), _moved_folders(steps)
-    return [_job(step, uris, folders) for step in reviewed if step.type in KINDS_BY_TYPE and step.op != "same"]
+    causes = _Causes(steps)
+    return [_job(step, causes) for step in reviewed if step.type in KINDS_BY_TYPE and step.op != "same"]
 
 
-def _job(step: Step, uris: Uris, folders: Mapping[str, tuple[str, str]]) -> JobFinding:
+def _job(step: Step, causes: "_Causes") -> JobFinding:
     kind, before = KINDS_BY_TYPE[step.type].type, step.old_inputs or {}
     policy = deletion_policy(before.get("lifecycle") or {}, is_adopted=bool(before.get("adopt")))
     policy = "keep" if step.is_retained else policy
@@ -215,20 +215,60 @@ def _job(step: Step, uris: Uris, folders: Mapping[str, tuple[str, str]]) -> JobF
     if step.op == "create":
         return JobFinding(step.name, kind, "adopt" if is_adopted else "submit")
     action = "update" if step.op == "update" else "adopt" if is_adopted else "run again"
-    upstream = [folders[name] for name in step.new_inputs.get("jobs") or {} if name in folders]
-    changes = [each for each in input_changes(step) if not _follows(each, upstream)]
-    return JobFinding(step.name, kind, action, _causes(changes, uris) or (Cause("request"),), policy)
+    return JobFinding(step.name, kind, action, causes.of_job(step), policy)
 
 
-def _moved_folders(steps: Iterable[Step]) -> dict[str, tuple[str, str]]:
-    """Return the old and the new output folder of each job that has both, by its name."""
-    folders = {}
-    for step in steps:
-        if step.type in KINDS_BY_TYPE and step.old_inputs and step.new_inputs:
-            old, new = (_output_folder(inputs.get("spec")) for inputs in (step.old_inputs, step.new_inputs))
-            if old and new:
-                folders[step.name] = (old, new)
-    return folders
+class _Causes:
+    """The causes that changes of inputs amount to, by what all `steps` of a preview say of images and jobs."""
+
+    def __init__(self, steps: Iterable[Step]) -> None:
+        self._sources: dict[str, tuple[str, str]] = {}
+        """The noun and the name of each image and package after the update, by its URI."""
+        self._folders: dict[str, tuple[str, str]] = {}
+        """The old and the new output folder of each job that has both, by its name."""
+        for step in steps:
+            if step.new_inputs is None:
+                continue
+            if step.type in _NOUNS:
+                self._sources[str(step.new_inputs.get("uri"))] = (_NOUNS[step.type], step.name)
+            elif step.type in KINDS_BY_TYPE and step.old_inputs:
+                old, new = _output_folder(step.old_inputs.get("spec")), _output_folder(step.new_inputs.get("spec"))
+                if old and new:
+                    self._folders[step.name] = (old, new)
+
+    def of_job(self, step: Step) -> tuple[Cause, ...]:
+        """Return the causes of a job's changes, without those that follow from new output folders of upstream jobs."""
+        upstream = (step.new_inputs or {}).get("jobs") or {}
+        moved = [self._folders[name] for name in upstream if name in self._folders]
+        return self.of(change for change in input_changes(step) if not _follows(change, moved))
+
+    def of(self, changes: Iterable[InputChange]) -> tuple[Cause, ...]:
+        """Return the causes of these changes, each once; without changes, the replacement was requested."""
+        own: list[Cause] = []
+        folders: list[Cause] = []
+        for change in changes:
+            causes = folders if change.path[-2:] == _OUTPUT_FOLDER else own
+            causes.append(self._of_one(change))
+        return tuple(dict.fromkeys(own or folders or [Cause("request")]))
+
+    def _of_one(self, change: InputChange) -> Cause:
+        if source := self._sources.get(str(change.new_value)):
+            return Cause(*source)
+        if change.path[0] == "jobs":
+            return Cause("job", str(change.path[-1]))
+        if change.path[-1] in _IMAGE_FIELDS and change.new_text:
+            return _image_cause(str(change.old_value or ""), str(change.new_value))
+        return Cause("field", change.path_text, change.old_text, change.new_text)
+
+
+def _image_cause(old_uri: str, new_uri: str) -> Cause:
+    """Name an image by the last part of its path, and its values by their versions if only these differ."""
+    old_path, *old_version = _VERSION.split(old_uri, 1)[:2]
+    new_path, *new_version = _VERSION.split(new_uri, 1)[:2]
+    name = new_path.rpartition("/")[2]
+    if old_path == new_path and old_version and new_version:
+        return Cause("image", name, old_version[0], new_version[0])
+    return Cause("image", name, show(old_uri), show(new_uri))
 
 
 def _output_folder(value: Any) -> str | None:
@@ -247,30 +287,6 @@ def _follows(change: InputChange, folders: Iterable[tuple[str, str]]) -> bool:
     if not isinstance(old, str) or not isinstance(new, str):
         return False
     return any(before in old and old.replace(before, after) == new for before, after in folders)
-
-
-def _causes(changes: Iterable[InputChange], uris: Uris) -> tuple[Cause, ...]:
-    """Return the causes that changes of inputs amount to, each once. Images and packages are named by their URIs."""
-    causes = [(_cause(change, uris), change.path[-2:] == _OUTPUT_FOLDER) for change in changes]
-    own = [cause for cause, is_output_folder in causes if not is_output_folder]
-    return tuple(dict.fromkeys(own or [cause for cause, _ in causes]))
-
-
-def _cause(change: InputChange, uris: Uris) -> Cause:
-    noun, name = uris.get(str(change.new_value), ("", ""))
-    if noun:
-        return Cause(noun, name)
-    if change.path[0] == "jobs":
-        return Cause("job", str(change.path[-1]))
-    if change.path[-1] not in _IMAGE_FIELDS or not change.new_text:
-        return Cause("field", change.path_text, change.old_text, change.new_text)
-    # An image is named by the last part of its path; the values are whole URIs only if more than the version changes.
-    old_uri, new_uri = str(change.old_value or ""), str(change.new_value)
-    (old_path, *old_version), (new_path, *new_version) = (_VERSION.split(uri, 1)[:2] for uri in (old_uri, new_uri))
-    name = new_path.rpartition("/")[2]
-    if old_path == new_path and old_version and new_version:
-        return Cause("image", name, old_version[0], new_version[0])
-    return Cause("image", name, show(old_uri), show(new_uri))
 
 
 _EMULATOR_SCHEDULE, _STATUS = f"{DYNAMIC_TYPE}EmulatorSchedule", f"{DYNAMIC_TYPE}ScheduleStatus"
@@ -312,56 +328,54 @@ def schedules(
 
     `steps` and `diagnostics` are those of the whole preview.
     """
-    next_times = {each.name: each.message.strip() for each in diagnostics if is_upcoming(each.message)}
-    costs, _ = parse_schedule_lines(each.message for each in diagnostics)
-    uris = _uris(steps)
-    parts: dict[str, list[Step]] = {}
+    changed: dict[str, list[Step]] = {}
     for step in reviewed:
         if is_part_of_schedule(step) and step.type != _STATUS and step.op != "same":
-            parts.setdefault(_schedule_name(step), []).append(step)
-    times = {_schedule_name(step): step.inputs for step in steps if _has_times(step)}
-    findings = [_schedule(name, group, times.get(name, {}), uris) for name, group in sorted(parts.items())]
-    return [replace(each, next_times=next_times.get(each.name, ""), cost=costs.get(each.name, "")) for each in findings]
+            changed.setdefault(_schedule_name(step), []).append(step)
+    times: dict[str, Mapping[str, Any]] = {}
+    for step in steps:
+        if is_part_of_schedule(step) and step.type in (_EMULATOR_SCHEDULE, _SCHEDULER_JOB):
+            times[_schedule_name(step)] = step.inputs
+    upcoming = {each.name: each.message.strip() for each in diagnostics if is_upcoming(each.message)}
+    costs, _ = parse_schedule_lines(each.message for each in diagnostics)
+    causes = _Causes(steps)
+    findings = []
+    for name, parts in sorted(changed.items()):
+        own, change = times.get(name, {}), _change(parts)
+        findings.append(
+            ScheduleFinding(
+                name,
+                change,
+                cron=show(own.get("cron") or own.get("schedule")) or "",
+                time_zone=show(own.get("timeZone")) or "",
+                is_paused=own.get("paused") is True,
+                causes=causes.of(_declared_changes(parts)) if change == "changed" else (),
+                next_times=upcoming.get(name, ""),
+                cost=costs.get(name, ""),
+            )
+        )
+    return findings
 
 
 def _schedule_name(step: Step) -> str:
     return step.name.removesuffix(_SUFFIXES[step.type])
 
 
-def _has_times(step: Step) -> bool:
-    return step.type in (_EMULATOR_SCHEDULE, _SCHEDULER_JOB) and is_part_of_schedule(step)
+def _change(parts: Sequence[Step]) -> str:
+    if all(step.old_inputs is None for step in parts):
+        return "new"
+    return "removed" if all(step.new_inputs is None for step in parts) else "changed"
 
 
-def _schedule(name: str, steps: Sequence[Step], times: Mapping[str, Any], uris: Uris) -> ScheduleFinding:
-    change = "changed"
-    if all(step.old_inputs is None for step in steps):
-        change = "new"
-    elif all(step.new_inputs is None for step in steps):
-        change = "removed"
-    causes = _causes([each for step in steps for each in _declared_changes(step)], uris) or (Cause("request"),)
-    return ScheduleFinding(
-        name,
-        change,
-        show(times.get("cron") or times.get("schedule")) or "",
-        show(times.get("timeZone")) or "",
-        times.get("paused") is True,
-        causes if change == "changed" else (),
-    )
+def _declared_changes(parts: Iterable[Step]) -> Iterator[InputChange]:
+    """Yield the changes of a schedule's resources with paths as declarations have them.
 
-
-def _declared_changes(step: Step) -> Iterator[InputChange]:
-    """Yield the changes of a schedule's resource with paths as declarations have them.
-
-    That of a job's field begins after the `body` of its request. The source of a workflow is JSON with these requests.
+    The source of a workflow is JSON with the requests of the jobs.
     """
-    for change in input_changes(step):
-        for each in _in_source(change) if change.path == (_SOURCE,) else [change]:
-            path = each.path
-            if _BODY in path[:-1]:
-                path = path[len(path) - path[::-1].index(_BODY) :]
-            else:
-                path = (_FIELDS.get(str(path[0]), path[0]), *path[1:])
-            yield replace(each, path=path)
+    for step in parts:
+        for change in input_changes(step):
+            for each in _in_source(change) if change.path == (_SOURCE,) else [change]:
+                yield replace(each, path=_declared_path(each.path))
 
 
 def _in_source(change: InputChange) -> list[InputChange]:
@@ -369,3 +383,10 @@ def _in_source(change: InputChange) -> list[InputChange]:
         return list(_differences(json.loads(change.old_value), json.loads(change.new_value)))
     except (TypeError, ValueError):
         return [change]  # not known in this preview
+
+
+def _declared_path(path: tuple[str | int, ...]) -> tuple[str | int, ...]:
+    """Return the path of a job's field from behind the `body` of its request, and others by their declared names."""
+    if _BODY in path[:-1]:
+        return path[len(path) - path[::-1].index(_BODY) :]
+    return (_FIELDS.get(str(path[0]), path[0]), *path[1:])

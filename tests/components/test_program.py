@@ -88,7 +88,7 @@ def test_a_provider_of_the_component_reaches_all_cloud_resources(made: Callable[
     assert cloud and {name for name, provider in cloud.items() if "::own::" not in provider} == set()
 
 
-def test_a_job_of_the_program_takes_the_stack_s_foundation(made: Callable[..., Graph]) -> None:
+def test_a_program_s_job_takes_the_stack_s_foundation(made: Callable[..., Graph]) -> None:
     found = made(lambda: (TrainingStack("training"), CustomJob("own", SPEC)))
     assert found.needs("CustomJob/own") >= {"Ledger/job-names"}
     assert len(found.of("LocalFoundation")) == 1

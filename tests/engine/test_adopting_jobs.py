@@ -118,7 +118,7 @@ class TestAdoption:
         assert "is not adopted, as it is not the job that is declared" in adopted.refusal
         assert 'jobSpec.workerPoolSpecs[0].containerSpec.args[0]: "4" declared, and the job has "3"' in adopted.refusal
 
-    def test_a_job_submitted_by_the_sdk_is_adopted_and_awaited(self, stack: CloudProject, adopted: Adopted) -> None:
+    def test_an_sdk_job_is_adopted_and_awaited(self, stack: CloudProject, adopted: Adopted) -> None:
         outputs = stack.outputs()
         assert outputs["jobs"]["train"]["name"] == adopted.by_sdk
         assert outputs["results"]["train"] == {"state": "JOB_STATE_SUCCEEDED", "modelDir": "gs://mine/out/model/"}

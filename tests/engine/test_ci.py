@@ -151,9 +151,7 @@ def test_workflows_apply_what_was_reviewed_and_leave_no_drift(checkout: CloudPro
     assert vertex.answer(f"v1/{job}").status_code == 404  # looked, and touched nothing
 
 
-def test_a_preview_with_a_mistake_fails_and_edits_the_comment(
-    checkout: CloudProject, notes: list[dict[str, Any]]
-) -> None:
+def test_a_mistake_fails_and_edits_the_comment(checkout: CloudProject, notes: list[dict[str, Any]]) -> None:
     done = run_gitlab_job(checkout, "preview")
     assert done.returncode == 0, done.stdout + done.stderr
     assert run_gitlab_job(checkout, "comment").returncode == 0

@@ -105,9 +105,7 @@ class TestToken:
         assert (cloud.root / "trainer" / "train.py").read_text() in seen[-1]
         assert_no_token_in(account, [*seen, *collect_remains(cloud, daemon)])
 
-    def test_a_preview_after_a_push_shows_neither_change_nor_token(
-        self, cloud: CloudProject, account: TokensStandIn
-    ) -> None:
+    def test_a_pushed_image_previews_without_token(self, cloud: CloudProject, account: TokensStandIn) -> None:
         shown = cloud.pulumi("preview", "--json", "--expect-no-changes", "--stack", "dev")
         assert_no_token_in(account, [shown])
 

@@ -14,7 +14,7 @@ from tests.engine.preloaded_python import _Fork, get_variables
 pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="all processes are started there")
 
 
-def test_a_client_that_goes_as_its_fork_ends_does_no_harm() -> None:
+def test_a_client_that_goes_does_no_harm() -> None:
     ours, client = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     pid = os.fork()
     if pid == 0:

@@ -40,7 +40,7 @@ def test_the_documented_program_trains_and_uploads_a_model(project: Project) -> 
     project.assert_no_changes()
 
 
-def test_a_team_adds_its_own_resource_and_jobs_in_a_loop(project: Project) -> None:
+def test_a_team_adds_resources_and_jobs(project: Project) -> None:
     # Pulumi's random provider is not at hand here; a component of the program's own stands for it.
     random = """
 class RandomInteger(pulumi.ComponentResource):

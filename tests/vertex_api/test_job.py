@@ -90,7 +90,7 @@ def test_results_are_named_by_what_runs() -> None:
     assert names[-1] == "bestTrial.metrics.accuracy"
 
 
-def test_results_of_a_search_are_those_of_its_best_trial() -> None:
+def test_a_search_s_results_are_its_best_trial_s() -> None:
     metric = tuning_job()["studySpec"]["metrics"][0]["metricId"]
     trials = [
         {

@@ -2,11 +2,32 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from tests.vertex_emulator.fakes import Emulator, Killed
+import pytest
 
+from tests.vertex_emulator.fakes import Clock, Emulator, Killed, Machine, use_clock
+
+T = TypeVar("T")
 Outcome = Callable[[], Any]
+
+
+def beginning(
+    scenario: Callable[[Emulator], T],
+    outcome: Callable[[Emulator, T], Any],
+    monkeypatch: pytest.MonkeyPatch,
+    **machine: Any,
+) -> Callable[[Path], tuple[Emulator, Outcome]]:
+    """Return what begins a scenario on a `machine` in memory; the outcome is of what the scenario has submitted."""
+
+    def begin(folder: Path) -> tuple[Emulator, Outcome]:
+        clock = Clock()
+        use_clock(clock, monkeypatch)
+        emulator = Emulator(folder, Machine(clock, **machine))
+        submitted = scenario(emulator)
+        return emulator, lambda: outcome(emulator, submitted)
+
+    return begin
 
 
 def assert_that_no_kill_changes_the_end(folder: Path, begin: Callable[[Path], tuple[Emulator, Outcome]]) -> None:

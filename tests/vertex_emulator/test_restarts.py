@@ -79,7 +79,7 @@ def test_kill_loses_nothing_and_nothing_runs_twice(own: RunningEmulator) -> None
     until(lambda: not [each for name in jobs for each in labelled(name)], "removal of the containers")
 
 
-def test_a_failed_container_starts_again_in_place_after_a_kill(own: RunningEmulator) -> None:
+def test_a_failed_container_restarts_after_a_kill(own: RunningEmulator) -> None:
     plain = own.create(custom_job(pool(FAILS_HALFWAY)))
     error = own.ended(plain)["error"]
     assert own.lines(plain) == ["first start"]

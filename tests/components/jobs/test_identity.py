@@ -83,7 +83,7 @@ def test_marks_are_valid_labels_per_name_and_ledger() -> None:
     assert all(len(mark) <= 63 and mark == mark.lower() for mark in marks)
 
 
-def test_any_edit_of_a_declaration_changes_the_digest_of_all() -> None:
+def test_any_edit_changes_the_whole_digest() -> None:
     spec = Job(CUSTOM_JOB, SPEC)
     digests = [
         declarations_digest([Training(CUSTOM_JOB, name, edited_spec, lifecycle)])

@@ -55,7 +55,7 @@ def test_a_result_waits_and_orders_by_itself() -> None:
     assert found.needs("CustomJob/train") == {"HyperparameterTuningJob/search", "Completion/wait-for-search"}
 
 
-def test_a_rerun_of_the_search_is_another_run_of_both() -> None:
+def test_a_rerun_search_reruns_its_training() -> None:
     def folder(found: Graph) -> str:
         spec = found.inputs["CustomJob/train"]["spec"]["jobSpec"]
         return str(spec["baseOutputDirectory"]["outputUriPrefix"])
@@ -130,7 +130,7 @@ def test_a_wait_is_beside_its_job() -> None:
     assert graph(program).parent("Completion/wait-for-search") == "Search/above"
 
 
-def test_jobs_that_are_passed_need_no_wait_of_their_own() -> None:
+def test_passed_jobs_need_no_own_wait() -> None:
     def program() -> None:
         ground = Ground()
         search = searching(ground)

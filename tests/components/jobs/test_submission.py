@@ -181,14 +181,14 @@ ACT_AS = "You do not have permission to act as service_account: x@acme.iam.gserv
 
 
 @pytest.mark.parametrize("state", ["JOB_STATE_PENDING", "JOB_STATE_SUCCEEDED", "JOB_STATE_FAILED"])
-def test_a_job_whose_answer_was_lost_is_found_in_any_state(api: FakeClient, state: str) -> None:
+def test_a_lost_job_is_found_in_any_state(api: FakeClient, state: str) -> None:
     api.lost_answer_state = state
     assert custom.create(inputs()).id == f"{PARENT}/customJobs/1"
     assert api.calls == ["list", "create", "list"]
     assert 'labels.pulumi_token="' in api.filters[1]
 
 
-def test_an_equal_job_of_an_earlier_run_is_not_the_lost_one(api: FakeClient) -> None:
+def test_an_earlier_equal_job_is_not_lost(api: FakeClient) -> None:
     custom.create(inputs())
     api.jobs[f"{PARENT}/customJobs/1"]["state"] = "JOB_STATE_FAILED"
     start_new_process()

@@ -39,7 +39,7 @@ def test_each_probe_is_about_rows_of_the_page() -> None:
     assert all(probe.rows and probe.steps for probe in ALL)
 
 
-def test_all_that_a_probe_makes_has_the_label_of_its_run() -> None:
+def test_a_probe_labels_all_that_it_makes() -> None:
     for probe in ALL:
         for step in probe.steps:
             if step.method == "POST" and step.path.partition("?")[0] in {*KINDS, "models:upload"}:

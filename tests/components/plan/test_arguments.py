@@ -151,7 +151,7 @@ def test_the_label_limit_counts_foundation_and_stack_labels() -> None:
     )
 
 
-def test_a_spec_with_outputs_is_checked_once_they_are_known() -> None:
+def test_a_spec_is_checked_once_known() -> None:
     def program() -> None:
         late = cast(str, pulumi.Output.from_input("--late"))
         spec = {**with_args(late, "${secrets.q}"), "labels": {"No": "no"}}
@@ -163,7 +163,7 @@ def test_a_spec_with_outputs_is_checked_once_they_are_known() -> None:
     ]
 
 
-def test_an_adoption_is_checked_by_the_location_of_the_jobs() -> None:
+def test_an_adoption_is_checked_by_location() -> None:
     name = "projects/p/locations/europe-west4/customJobs/1"
     assert said(lifecycle={"adopt": name, "rerun": 1}) == [
         f'lifecycle.adopt: "{name}" is in europe-west4, and the jobs of this stack are in us-central1',

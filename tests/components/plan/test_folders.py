@@ -58,7 +58,7 @@ def test_folders_of_an_existing_bucket_are_granted(tmp_path: Path) -> None:
     assert others(load(tmp_path, stack("/", "a"), jobs=declared(f"gs://{OWN}/"))) == ("/",)
 
 
-def test_a_folder_with_a_reference_is_granted_up_to_it(tmp_path: Path) -> None:
+def test_a_folder_is_granted_up_to_references(tmp_path: Path) -> None:
     jobs = declared(f"gs://{OWN}/runs/${{images.run}}/a", "gs://${images.run}/a", f"gs://{OWN}-${{images.run}}")
     assert others(load(tmp_path, stack() + "  vertex-training:images: {run: {uri: a}}\n", jobs=jobs)) == ("runs/",)
 

@@ -239,7 +239,7 @@ def test_a_rule_holds_for_every_job(tmp_path: Path, fault: str, scheduled: bool)
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_a_program_s_schedule_costs_a_run_and_no_job(tmp_path: Path, known: bool) -> None:
+def test_a_program_s_schedule_costs_a_run(tmp_path: Path, known: bool) -> None:
     shown: list[Plan] = []
 
     def program() -> None:

@@ -155,7 +155,7 @@ def test_a_request_is_that_of_the_job_itself(spec: Spec, tmp_path: Path) -> None
         assert scheduled.body["labels"] == {**submitted["labels"], **own}
 
 
-def test_each_job_of_a_run_has_a_folder_of_its_own() -> None:
+def test_jobs_of_a_run_have_own_folders() -> None:
     declared = edited(custom_job(), "jobSpec", "baseOutputDirectory", to={"outputUriPrefix": "gs://mine/a/"})
     jobs = {
         "search": canonical(HYPERPARAMETER_TUNING_JOB, tuning_job()),

@@ -112,7 +112,7 @@ def test_a_resolver_that_hangs_is_not_waited_for(engine: Engine, monkeypatch: py
         ({ENDPOINT_VARIABLE: "https://quotas.p.test/v1/"}, ("quotas.p.test", 443)),
     ],
 )
-def test_the_address_is_the_api_s_or_the_proxy_s(
+def test_a_proxy_replaces_the_api_s_address(
     monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], expected: tuple[str, int]
 ) -> None:
     for name in ("https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY"):

@@ -34,7 +34,7 @@ def test_a_resource_is_imported_without_its_package() -> None:
     }
 
 
-def test_the_rest_can_be_used_afterwards_and_is_the_same() -> None:
+def test_deferred_modules_are_the_same_when_used() -> None:
     program = """
 import pulumi_gcp as gcp
 

@@ -25,7 +25,7 @@ def test_progress_is_told_with_what_is_known() -> None:
     assert progress_line(61, 0) == "61 jobs created or deleted so far"
 
 
-def test_a_count_is_complete_once_every_declared_job_is_decided() -> None:
+def test_a_count_needs_every_declared_job() -> None:
     count = SubmissionCount()
     count.expect(["new", "kept", "edited"], ["new"], removed_count=3)
     assert count.least == 4
@@ -60,7 +60,7 @@ def test_the_stack_overrides_the_pace_of_its_target() -> None:
     assert pacing.pace(LOCATION, 60) is pace
 
 
-def test_a_total_is_told_once_and_only_if_it_takes_long(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_long_total_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
     pacing = Pacing()
     pace = pacing.pace(LOCATION, 2)
     for submissions, lines in ((2, []), (3, ["3 submissions: at least 1 min at 2 a minute"])):

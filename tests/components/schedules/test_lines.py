@@ -36,7 +36,7 @@ def shown(root: Path, jobs: str) -> list[str]:
     return str(call.args[0]).splitlines()
 
 
-def test_the_next_three_times_are_those_of_the_zone_s_clocks() -> None:
+def test_next_times_follow_the_zone_s_clocks() -> None:
     assert Timetable("nightly", "0 2 * * *", (), "Europe/Berlin").upcoming(NOW) == (
         "next runs: Sat 2026-10-24 02:00 CEST, Sun 2026-10-25 02:00 CEST, Mon 2026-10-26 02:00 CET"
     )

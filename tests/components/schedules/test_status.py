@@ -92,7 +92,7 @@ def execution(state: str, id_: str = LAST[-8:], **fields: Any) -> dict[str, Any]
         (execution("SUCCEEDED"), "PIPELINE_STATE_RUNNING", "RUNNING"),
     ],
 )
-def test_a_run_without_all_its_jobs_fails_with_its_execution(last: Any, second: str | None, state: str) -> None:
+def test_an_incomplete_run_fails_with_its_execution(last: Any, second: str | None, state: str) -> None:
     jobs = [job(LAST, "a-b", "JOB_STATE_SUCCEEDED"), *([pipeline(LAST, second)] if second else [])]
     assert run_status(LAST, jobs, ["a.b", "last"], [last])["state"] == state
 

@@ -602,7 +602,7 @@ def test_a_name_is_declared_once(tmp_path: Path) -> None:
     assert 'schedules.nightly: "nightly" is declared already, at stacks/Pulumi.dev.yaml:4' in problem
 
 
-def test_what_up_does_for_a_job_is_not_for_templates(tmp_path: Path) -> None:
+def test_templates_refuse_what_up_does(tmp_path: Path) -> None:
     others = "wait: true, deadline: 60s, after: [other], onDelete: keep, rerun: 1, adopt: 1"
     lifecycle = TEMPLATE.replace("}", f", {others}}}")
     text = NIGHTLY.replace(TEMPLATE, lifecycle).replace("schedules:", f"  other: {job()}\nschedules:")
@@ -669,7 +669,7 @@ schedules:
 """
 
 
-def test_a_later_job_of_a_run_uses_results_of_earlier_ones(tmp_path: Path) -> None:
+def test_later_jobs_use_results_of_earlier_ones(tmp_path: Path) -> None:
     both = two_jobs('nightly: {cron: "0 2 * * *", jobs: [first.one, second]}')
     (schedule,) = load(tmp_path, INCLUDING, jobs=both).schedules
     assert schedule.jobs == ("first.one", "second")

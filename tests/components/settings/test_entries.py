@@ -47,7 +47,7 @@ def test_a_pattern_that_matches_no_file_is_told(project: Path, pattern: str) -> 
     assert str(problem) == f'stacks/Pulumi.dev.yaml: include[1]: "{pattern}" matches no file in project/'
 
 
-def test_absolute_paths_of_the_project_are_shown_as_relative_ones(project: Path) -> None:
+def test_paths_of_the_project_are_shown_relative(project: Path) -> None:
     files, _ = included(project, STACK, [str(project / "training/b.yaml")])
     assert files == {"training/b.yaml": project / "training/b.yaml"}
 

@@ -292,7 +292,7 @@ def test_a_wildcard_follows_no_link_outwards(checkout: Path) -> None:
     assert problem.startswith('jobs.yaml: "jobs.yaml" leads out of team/; ') and problem.endswith(OUTSIDE[1:])
 
 
-def test_a_project_in_a_folder_of_a_checkout_reaches_all_of_it(checkout: Path) -> None:
+def test_a_nested_project_reaches_its_whole_checkout(checkout: Path) -> None:
     (checkout / "trainer").mkdir()
     (checkout / "trainer" / "Dockerfile").write_text("FROM scratch\n")
     settings = load(checkout / "infrastructure", INCLUDING, jobs="images: {digits: {context: ../trainer}}")

@@ -110,7 +110,7 @@ def test_a_job_that_hangs_is_waited_for_eight_days() -> None:
     assert execution.steps < 25_000
 
 
-def test_ten_jobs_that_hang_fit_the_steps_of_an_execution() -> None:
+def test_ten_hanging_jobs_fit_an_execution() -> None:
     api = Api(*(f"job-{number}" for number in range(10)), state="JOB_STATE_RUNNING")
     api.fails = end_each_job_late(api)
     assert api.workflow.execute().error is None

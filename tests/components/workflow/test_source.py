@@ -114,7 +114,7 @@ def test_results_of_pipelines_are_read_from_the_service() -> None:
     assert args == ["p/customJobs/1", "--model=p/models/2", folder]
 
 
-def test_the_best_trial_of_a_pipeline_is_that_of_its_tuning_job() -> None:
+def test_a_pipeline_has_its_tuning_job_s_best_trial() -> None:
     body: dict[str, Any] = {"trainingTaskDefinition": TUNING_TASK, "trainingTaskInputs": TUNING}
     first = ScheduledJob("tune", "trainingPipelines", {**body, "displayName": "t", "labels": tune().body["labels"]})
     trial = {"id": "4", "state": "SUCCEEDED", "parameters": [{"parameterId": "lr", "value": 0.5}]}

@@ -116,7 +116,7 @@ def test_a_start_that_comes_second_finds_the_first(data: Path) -> None:
     assert [start(data, f"{loses_once}{SERVE}").endpoint.pid] == started(data)
 
 
-def test_a_failed_start_quotes_the_last_line_and_exit_code(data: Path) -> None:
+def test_a_failed_start_quotes_its_end(data: Path) -> None:
     data.mkdir(mode=0o700)
     (data / "gcs").mkdir()
     (data / "emulator.log").write_text("an error of last week\n")
@@ -136,7 +136,7 @@ def test_an_emulator_without_answer_names_its_log(data: Path, monkeypatch: pytes
     assert str(failure.value).endswith(f"its log is {data / 'emulator.log'}")
 
 
-def test_start_prints_what_env_prints_and_says_if_one_runs(tmp_path: Path) -> None:
+def test_start_prints_what_env_prints(tmp_path: Path) -> None:
     first = command("start", "--project=mine", "--pids-limit=100", data=tmp_path)
     try:
         again = command("start", "--json", data=tmp_path)

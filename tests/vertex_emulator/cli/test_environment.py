@@ -93,7 +93,7 @@ def test_signals_reach_the_command(shared: RunningEmulator, tmp_path: Path, numb
     assert process.wait(30) == 9
 
 
-def test_the_first_of_two_stops_the_emulator_after_the_second(tmp_path: Path) -> None:
+def test_the_first_of_two_stops_last(tmp_path: Path) -> None:
     data = tmp_path / "data"
     wait = "until test -e {}; do sleep 0.05; done"
     first = subprocess.Popen(

@@ -113,7 +113,7 @@ def test_invalid_fault_is_rejected_by_field_and_value(body: dict[str, Any], told
         InjectedFault.parse(body)
 
 
-def test_defaults_of_a_second_start_are_those_of_the_capture() -> None:
+def test_second_starts_default_to_the_capture() -> None:
     fault = InjectedFault.parse({"kind": "second-start"})
     assert (fault.after, fault.run_for) == (70, 30)
     assert fault.to_json() == {"kind": "second-start"}

@@ -99,7 +99,7 @@ def test_a_question_without_an_answer_removes_nothing(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (1, told)
 
 
-def test_an_unknown_option_leads_to_the_help_of_its_command(tmp_path: Path) -> None:
+def test_an_unknown_option_leads_to_help(tmp_path: Path) -> None:
     done = command("status", "--prot=1", data=tmp_path)
     assert done.returncode == 2
     assert done.stderr.endswith("error: unrecognized arguments: --prot=1; see: vertex-emulator status --help\n")
@@ -134,7 +134,7 @@ def test_status_and_logs_of_a_running_emulator(shared: RunningEmulator) -> None:
 
 
 @pytest.mark.parametrize("options", [[], ["--follow"]])
-def test_logs_name_the_tasks_and_trials_that_a_job_has(shared: RunningEmulator, options: list[str]) -> None:
+def test_logs_name_tasks_and_trials(shared: RunningEmulator, options: list[str]) -> None:
     name = shared.create(custom_job(pool(""), pool("", replicas=2)))
     task = command("logs", name, "--task=workerpool2-0", *options, data=shared.data)
     tasks = "service, workerpool0-0, workerpool1-0, workerpool1-1"

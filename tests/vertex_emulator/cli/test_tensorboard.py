@@ -127,7 +127,7 @@ def test_what_is_missing_is_said_in_a_line(shared: RunningEmulator, environment:
     assert f"{job} has no folder of event files" in refused(shared, job, path=environment["PATH"])
 
 
-def test_without_a_reader_of_its_output_it_still_adds_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trials_are_added_without_a_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reply = {"folders": [{"name": "trial-1", "path": "/somewhere"}]}
     monkeypatch.setattr(tensorboard, "_fetch_folders", lambda *_: reply)
     monkeypatch.setattr(tensorboard, "_LOOKUP_SECONDS", 0.01)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.vertex_emulator.fakes import Clock, Emulator, Fuse, Killed, Machine, use_clock
 from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, pool
-from tests.vertex_emulator.kills import Outcome, assert_that_no_kill_changes_the_end
+from tests.vertex_emulator.kills import assert_that_no_kill_changes_the_end, beginning
 from tests.vertex_emulator.scheduling.steps import (
     WORKER,
     cancel,
@@ -139,13 +139,7 @@ def outcome(emulator: Emulator, jobs: list[str]) -> list[Any]:
 def test_kill_at_any_step_changes_no_outcome(
     scenario: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def begin(folder: Path) -> tuple[Emulator, Outcome]:
-        clock = Clock()
-        use_clock(clock, monkeypatch)
-        emulator = Emulator(folder, Machine(clock))
-        jobs = scenario(emulator)
-        return emulator, lambda: outcome(emulator, jobs)
-
+    begin = beginning(scenario, outcome, monkeypatch)
     assert_that_no_kill_changes_the_end(tmp_path, begin)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.vertex_emulator.fakes import Clock, Emulator, Machine, use_clock
 from tests.vertex_emulator.jobs import LOCATION, pool, tuning_job_spec
-from tests.vertex_emulator.kills import Outcome, assert_that_no_kill_changes_the_end
+from tests.vertex_emulator.kills import assert_that_no_kill_changes_the_end, beginning
 from tests.vertex_emulator.scheduling.steps import inject, mounted
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 from vertex_api.pipelines import CUSTOM_TASK, TUNING_TASK
@@ -336,13 +336,7 @@ def outcome(emulator: Emulator, pipeline: str) -> list[Any]:
 def test_kill_at_any_step_changes_no_outcome(
     scenario: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def begin(folder: Path) -> tuple[Emulator, Outcome]:
-        clock = Clock()
-        use_clock(clock, monkeypatch)
-        emulator = Emulator(folder, Machine(clock, program=saves))
-        pipeline = scenario(emulator)
-        return emulator, lambda: outcome(emulator, pipeline)
-
+    begin = beginning(scenario, outcome, monkeypatch, program=saves)
     assert_that_no_kill_changes_the_end(tmp_path, begin)
 
 
