@@ -1,8 +1,9 @@
-"""The removal of jobs that ended long ago, with their logs and, if wanted, their output folders."""
+"""What a data folder is rid of: jobs that ended long ago, with logs and, if wanted, outputs; or all but its buckets."""
 
 import contextlib
 import os
 import re
+import sqlite3
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -10,11 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.data_folder import DataFolder, acquire_lock, remove_tree
 from vertex_emulator.database import Database
-from vertex_emulator.errors import InvalidBucketUri
+from vertex_emulator.errors import EmulatorError, ExecutorUnavailable, InvalidBucketUri
 from vertex_emulator.gcs.files import BucketTree
 from vertex_emulator.gcs.metadata import MetadataDatabase
+from vertex_emulator.replicas.executor import Executor
 
 _JOBS_AT_ONCE = 100  # so that requests in between do not wait long
 
@@ -161,3 +163,36 @@ def _remove_folder(tree: BucketTree, metadata: MetadataDatabase, uri: str, is_dr
 def _file_size(entry: os.DirEntry[str]) -> int | None:
     """Return the bytes of a regular file; None for anything else."""
     return entry.stat(follow_symlinks=False).st_size if entry.is_file(follow_symlinks=False) else None
+
+
+def clear(root: Path) -> None:
+    """Remove all jobs with their containers and logs, models and schedules, and keep buckets.
+
+    Raises StartError while an emulator runs, and EmulatorError if Docker does not answer.
+    """
+    data = DataFolder.open(root)
+    with acquire_lock(data.lock):
+        emulator_id = _read_emulator_id(data.database)
+        if emulator_id is not None:
+            executor = Executor(emulator_id, on_pulled=lambda _: None)
+            try:
+                for job in executor.job_ids():
+                    executor.remove(job)
+                executor.release_firewall()
+            except ExecutorUnavailable as error:
+                raise EmulatorError(f"nothing was reset, because containers cannot be removed: {error}") from error
+        for suffix in ("", "-wal", "-shm"):
+            data.database.with_name(data.database.name + suffix).unlink(missing_ok=True)
+        for folder in (data.logs, data.trials):
+            with contextlib.suppress(OSError):
+                remove_tree(folder)
+
+
+def _read_emulator_id(database: Path) -> str | None:
+    """Read the id that labels this folder's containers, from a database of any version or a damaged one."""
+    with closing(sqlite3.connect(database)) as connection:
+        try:
+            row = connection.execute("SELECT value FROM settings WHERE key = 'emulator'").fetchone()
+        except sqlite3.Error:
+            return None
+    return row[0] if row else None

@@ -22,7 +22,8 @@ from vertex_training.review.granted import ENDPOINT_VARIABLE
 from tests.engine import preloaded_python
 from tests.engine.preview import Preview, preview_stack
 from tests.vertex_emulator.running import PATIENCE_SECONDS
-from vertex_emulator.cli import data, emulator
+from vertex_emulator.cli import emulator
+from vertex_emulator.pruning import clear
 
 CHECKOUT = Path(__file__).parents[2]
 TRAINER = Path(__file__).parent / "trainer"
@@ -259,7 +260,7 @@ def create_project(folder: Path) -> Iterator[Project]:
     finally:
         if project.data.exists():
             emulator.stop(project.data)
-            data.clear(project.data)
+            clear(project.data)
 
 
 def engine_environment(folder: Path) -> dict[str, str]:

@@ -21,7 +21,7 @@ _CONTEXT.set_forkserver_preload(
         "vertex_emulator.cli.environment",
         "vertex_emulator.cli.emulator",
         "vertex_emulator.cli.logs",
-        "vertex_emulator.cli.data",
+        "vertex_emulator.pruning",
         __name__,
     ]
 )

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from vertex_emulator.cli.data import clear
 from vertex_emulator.data_folder import DataFolder, remove_tree
+from vertex_emulator.pruning import clear
 
 
 def nest_folders(folder: Path, depth: int = 1_500, name: str = "d") -> None:

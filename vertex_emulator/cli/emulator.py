@@ -1,4 +1,7 @@
-"""An emulator seen from outside: start one in the background, ask it, inject faults into it, stop it."""
+"""An emulator seen from outside: what starts, asks, changes and stops one, and what removes from its data folder.
+
+Imports of the database and of containers are local: most commands only send a request.
+"""
 
 import contextlib
 import fcntl
@@ -11,7 +14,7 @@ import urllib.error
 import urllib.request
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -28,6 +31,7 @@ from vertex_emulator.data_folder import (
     require_endpoint,
 )
 from vertex_emulator.errors import EmulatorError, EmulatorNotRunning, InvalidFault, StartError
+from vertex_emulator.times import now_ns
 
 FAULTS_PATH = "/vertex_emulator/faults"
 _START_SECONDS = 60.0
@@ -213,3 +217,121 @@ def inject(root: Path, options: Namespace) -> list[str]:
     send(require_endpoint(root), FAULTS_PATH, fault.to_json())
     hint = [_DEBUG_HINT.format(port=fault.port or faults.DEFAULT_DEBUG_PORT)] if fault.kind == "debug" else []
     return [f"injected {faults.describe_fault(fault.to_json(), fault.count)}", *hint]
+
+
+_HEADINGS = ("SCHEDULE", "CRON", "TIME ZONE", "NEXT", "LAST RUN")
+_MAX_NAMED_SCHEDULES = 10
+
+
+def schedules(root: Path, options: Namespace) -> list[str]:
+    """List schedules, or fire, pause or resume one as the options say, and render lines for the terminal.
+
+    Raises EmulatorNotRunning and EmulatorError.
+    """
+    endpoint = require_endpoint(root)
+    known = send(endpoint, "/vertex_emulator/schedules")["schedules"]
+    if options.action == "list":
+        return [json.dumps(known, indent=2)] if options.json else _table(known)
+    resource = find_schedule(known, options.name)["name"]
+    changed = send(endpoint, f"/vertex_emulator/{resource}:{options.action}", {})
+    match options.action:
+        case "fire":
+            return [f"fired {_id(changed)}: run {changed['runs'][0]['runId']}"]
+        case "pause":
+            return [f"paused {_id(changed)}"]
+        case _:
+            next_time = f", next at {changed['nextTimes'][0]}" if changed["nextTimes"] else ""
+            return [f"resumed {_id(changed)}{next_time}"]
+
+
+def find_schedule(schedules: Sequence[Mapping[str, Any]], name: str) -> Mapping[str, Any]:
+    """Return the schedule that a name means: the resource name, the id, or what the id ends with after `_` or `-`.
+
+    Raises EmulatorError if it means none or several.
+    """
+    meanings = (
+        lambda schedule: schedule["name"] == name,
+        lambda schedule: _id(schedule) == name,
+        lambda schedule: _id(schedule).endswith((f"_{name}", f"-{name}")),
+    )
+    found = next(filter(None, ([each for each in schedules if is_meant(each)] for is_meant in meanings)), [])
+    if len(found) == 1:
+        return found[0]
+    if found:
+        several = f"more than one schedule: {_names(found)}"
+        raise EmulatorError(f'"{name}" is {several}; write one of these names')
+    known = f"the schedules are {_names(schedules)}" if schedules else "there are none"
+    raise EmulatorError(f'there is no schedule "{name}"; {known}')
+
+
+def _names(schedules: Sequence[Mapping[str, Any]]) -> str:
+    ids = [_id(each) for each in schedules]
+    names = [each["name"] if ids.count(id_) > 1 else id_ for each, id_ in zip(schedules, ids, strict=True)]
+    more = len(names) - _MAX_NAMED_SCHEDULES
+    return ", ".join([*names[:_MAX_NAMED_SCHEDULES], *([f"and {more} more"] if more > 0 else [])])
+
+
+def _id(schedule: Mapping[str, Any]) -> str:
+    return str(schedule["name"]).rpartition("/")[2]
+
+
+def _table(schedules: Sequence[Mapping[str, Any]]) -> list[str]:
+    if not schedules:
+        return ["no schedules"]
+    rows = [_HEADINGS, *map(_row, schedules)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _row(schedule: Mapping[str, Any]) -> tuple[str, ...]:
+    next_time = "paused" if schedule["paused"] else next(iter(schedule["nextTimes"]), "none")
+    last = schedule["runs"][0] if schedule["runs"] else None
+    last_run = f"{last['scheduleTime']} {last['state'].lower()}" if last else "none"
+    return (_id(schedule), schedule["cron"], schedule["timeZone"], next_time, last_run)
+
+
+_PRUNE_SECONDS = 3600.0  # folders may have millions of files
+
+
+def prune(root: Path, age_seconds: int, outputs: bool, is_dry_run: bool, as_json: bool) -> Iterator[str]:
+    """Remove jobs that ended longer ago than an age, and yield lines about what was removed. Raises EmulatorError.
+
+    An emulator that runs does so itself. `outputs` removes the jobs' output folders, too.
+    """
+    from vertex_emulator.database import Database
+    from vertex_emulator.pruning import PruneReport, prune_jobs
+
+    if not root.is_dir():
+        raise EmulatorError(f"there is no data folder at {root}; choose one with --data")
+    data = DataFolder.open(root)
+    if is_locked(data.lock):
+        body = {"ageSeconds": age_seconds, "outputs": outputs, "dryRun": is_dry_run}
+        reply = send(require_endpoint(data.root), "/vertex_emulator/prune", body, timeout_seconds=_PRUNE_SECONDS)
+        report = PruneReport(**reply["removed"])
+    else:
+        before = now_ns() - age_seconds * 10**9
+        with acquire_lock(data.lock), contextlib.closing(Database(data.database)) as database:
+            report = prune_jobs(database, data, before, outputs, is_dry_run)
+    if as_json:
+        yield json.dumps(asdict(report), indent=2)
+        return
+    yield (
+        f"{'would remove' if is_dry_run else 'removed'} {report.jobs} jobs, {report.trials} trials, "
+        f"{report.operations} operations, {report.log_bytes} bytes of logs, and {report.objects} objects "
+        f"({report.object_bytes} bytes)"
+    )
+    for uri in report.kept_outputs:
+        yield f"{'would keep' if is_dry_run else 'kept'} {uri}, to which a model or another job refers"
+
+
+def reset(root: Path) -> str:
+    """Remove what a data folder has except its buckets, with all containers, and return a line about it.
+
+    Raises what `clear` raises.
+    """
+    from vertex_emulator.pruning import clear
+
+    if not root.is_dir():
+        return f"there is nothing at {root}"
+    clear(root)
+    return f"reset {root}: removed jobs, containers, logs and schedules, kept buckets"

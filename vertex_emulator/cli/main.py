@@ -122,28 +122,16 @@ def _lines(options: Namespace) -> Iterable[str]:
             sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
             log = JobLog(options.data, options.job, options.task, options.trial, options.raw, options.json)
             return log.follow() if options.follow else log.read()
-        case "schedules":
-            from vertex_emulator.cli import schedules
-
-            return schedules.run(options.data, options)
-        case "prune":
-            from vertex_emulator.cli import data
-
-            return data.prune(options.data, options.older_than, options.outputs, options.dry_run, options.json)
-        case "reset":
-            from vertex_emulator.cli import data
-
-            return [data.reset(options.data)]
         case "export":
             from vertex_emulator.snapshots.export import export
 
             with ProgressLine() as progress:
                 return [*export(options.data, options.archive, options.redact_env, progress.show)]
         case "import":
-            from vertex_emulator.cli import data
+            from vertex_emulator.pruning import clear
             from vertex_emulator.snapshots.restore import restore
 
-            remove = (lambda: data.clear(options.data)) if options.replace else None
+            remove = (lambda: clear(options.data)) if options.replace else None
             with ProgressLine() as progress:
                 return [restore(options.data, options.archive, remove, progress.show)]
     from vertex_emulator.cli import emulator
@@ -153,8 +141,14 @@ def _lines(options: Namespace) -> Iterable[str]:
             return emulator.status(options.data, options.json)
         case "stop":
             return [emulator.stop(options.data, options.if_idle)]
-        case _:
+        case "inject":
             return emulator.inject(options.data, options)
+        case "schedules":
+            return emulator.schedules(options.data, options)
+        case "prune":
+            return emulator.prune(options.data, options.older_than, options.outputs, options.dry_run, options.json)
+        case _:
+            return [emulator.reset(options.data)]
 
 
 def _start(options: Namespace) -> Iterator[str]:

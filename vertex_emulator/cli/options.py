@@ -39,16 +39,18 @@ def build() -> Parser:
     )
     parser.add_argument("--version", action="version", version=__version__)
     commands = _Commands(parser.add_subparsers(dest="command", required=True, metavar="COMMAND"))
-    _add_emulator_commands(commands)
-    _add_job_commands(commands)
-    _add_inject(commands)
-    _add_schedules(commands)
-    _add_data_commands(commands)
+    for add in (
+        *(_serve, _start, _exec, _env, _status, _stop),
+        *(_logs, _shell, _tensorboard),
+        *(_inject, _schedules),
+        *(_export, _import, _prune, _reset),
+    ):
+        add(commands)
     return parser
 
 
 class _Commands:
-    """Adds commands, all of which have the option `--data`."""
+    """Adds commands. All have the option `--data`, some those of `client` and `server` too."""
 
     def __init__(self, commands: Any) -> None:
         self._commands = commands
@@ -60,6 +62,8 @@ class _Commands:
             metavar="DIR",
             help="folder of jobs, logs and buckets (default: $VERTEX_EMULATOR_DATA, else .emulator)",
         )
+        self.client = _client_options(self.data)
+        self.server = _server_options()
 
     def add(self, name: str, *parents: argparse.ArgumentParser, **texts: Any) -> argparse.ArgumentParser:
         parser: argparse.ArgumentParser = self._commands.add_parser(
@@ -68,13 +72,55 @@ class _Commands:
         return parser
 
 
-def _add_emulator_commands(commands: _Commands) -> None:
-    client, serve = _client_options(commands.data), _serve_options()
+def _client_options(data: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    client = argparse.ArgumentParser(add_help=False, parents=[data])
+    client.add_argument("--project", default="local", metavar="P", help="project of the jobs (default: %(default)s)")
+    client.add_argument(
+        "--region", default="us-central1", metavar="R", help="region of the jobs (default: %(default)s)"
+    )
+    return client
 
+
+def _server_options() -> argparse.ArgumentParser:
+    server = argparse.ArgumentParser(add_help=False)
+    server.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    server.add_argument(
+        "--port", type=_port, metavar="N", help="port (default: the last one used here, else a free one)"
+    )
+    server.add_argument(
+        "--allow-remote",
+        action="store_true",
+        help="listen on an address that other machines reach; whoever has the token of the data folder (file `token`) "
+        "can run containers here",
+    )
+
+    # Options of containers, which the data folder keeps for the next start.
+    last_used = "default: the last one used here, else"
+    server.add_argument(
+        "--pids-limit",
+        type=_limit,
+        metavar="N",
+        help=f"processes and threads of a container ({last_used} {PIDS_LIMIT})",
+    )
+    server.add_argument(
+        "--log-limit-mb",
+        type=_limit,
+        metavar="MB",
+        help=f"size from which a running replica's oldest log lines are dropped ({last_used} {LOG_LIMIT_MB})",
+    )
+    server.add_argument(
+        "--egress",
+        action=argparse.BooleanOptionalAction,
+        help=f"whether containers reach other machines ({last_used} --egress)",
+    )
+    return server
+
+
+def _serve(commands: _Commands) -> None:
     commands.add(
         "serve",
-        client,
-        serve,
+        commands.client,
+        commands.server,
         help="run the emulator in the foreground",
         epilog="""\
 When it answers, it prints what `vertex-emulator env` prints. It ends with Ctrl-C or `vertex-emulator stop`.
@@ -86,10 +132,12 @@ examples:
 """,
     )
 
+
+def _start(commands: _Commands) -> None:
     start = commands.add(
         "start",
-        client,
-        serve,
+        commands.client,
+        commands.server,
         help="run the emulator in the background, and print what `env` prints",
         description="Run the emulator in the background unless it runs already, wait until it answers, and print what\n"
         "`vertex-emulator env` prints. Its log is emulator.log in the data folder.",
@@ -104,9 +152,11 @@ examples:
     )
     _add_json(start, "print the variables as a JSON object")
 
+
+def _exec(commands: _Commands) -> None:
     run = commands.add(
         "exec",
-        client,
+        commands.client,
         usage="vertex-emulator exec [options] -- COMMAND ...",
         help="run a command against the emulator, which is started for it if none runs",
         description="Run a command with everything set that leads Google's clients to the emulator. If none runs on\n"
@@ -128,9 +178,11 @@ examples:
         "argv", nargs=argparse.REMAINDER, metavar="COMMAND", help="the command and its arguments, after --"
     )
 
+
+def _env(commands: _Commands) -> None:
     env = commands.add(
         "env",
-        client,
+        commands.client,
         help="print shell lines that point gcloud and Google's libraries at the emulator",
         description="Print shell lines that point gcloud and Google's libraries at the running emulator.",
         epilog="""\
@@ -143,6 +195,8 @@ examples:
     )
     _add_json(env, "print the variables as a JSON object")
 
+
+def _status(commands: _Commands) -> None:
     status = commands.add(
         "status",
         help="show whether an emulator runs, and how many jobs it has",
@@ -150,6 +204,8 @@ examples:
     )
     _add_json(status, "print a JSON object")
 
+
+def _stop(commands: _Commands) -> None:
     stop = commands.add(
         "stop",
         help="stop the emulator; its containers keep running",
@@ -158,51 +214,7 @@ examples:
     stop.add_argument("--if-idle", action="store_true", help="leave it running while jobs have not ended")
 
 
-def _client_options(data: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    client = argparse.ArgumentParser(add_help=False, parents=[data])
-    client.add_argument("--project", default="local", metavar="P", help="project of the jobs (default: %(default)s)")
-    client.add_argument(
-        "--region", default="us-central1", metavar="R", help="region of the jobs (default: %(default)s)"
-    )
-    return client
-
-
-def _serve_options() -> argparse.ArgumentParser:
-    serve = argparse.ArgumentParser(add_help=False)
-    serve.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    serve.add_argument(
-        "--port", type=_port, metavar="N", help="port (default: the last one used here, else a free one)"
-    )
-    serve.add_argument(
-        "--allow-remote",
-        action="store_true",
-        help="listen on an address that other machines reach; whoever has the token of the data folder (file `token`) "
-        "can run containers here",
-    )
-
-    # Options of containers, which the data folder keeps for the next start.
-    last_used = "default: the last one used here, else"
-    serve.add_argument(
-        "--pids-limit",
-        type=_limit,
-        metavar="N",
-        help=f"processes and threads of a container ({last_used} {PIDS_LIMIT})",
-    )
-    serve.add_argument(
-        "--log-limit-mb",
-        type=_limit,
-        metavar="MB",
-        help=f"size from which a running replica's oldest log lines are dropped ({last_used} {LOG_LIMIT_MB})",
-    )
-    serve.add_argument(
-        "--egress",
-        action=argparse.BooleanOptionalAction,
-        help=f"whether containers reach other machines ({last_used} --egress)",
-    )
-    return serve
-
-
-def _add_job_commands(commands: _Commands) -> None:
+def _logs(commands: _Commands) -> None:
     logs = commands.add(
         "logs",
         help="print a job's log",
@@ -224,6 +236,8 @@ examples:
     form.add_argument("--raw", action="store_true", help="print control characters as they are, colours for example")
     _add_json(form, "print each entry as a JSON object in a line, as Cloud Logging's API returns it")
 
+
+def _shell(commands: _Commands) -> None:
     shell = commands.add(
         "shell",
         help="run a shell in a running replica of a job",
@@ -240,6 +254,8 @@ examples:
     shell.add_argument("--task", type=_task, metavar="TASK", help="which replica (default: workerpool0-0)")
     shell.add_argument("--trial", type=_trial, metavar="N", help="which running trial of a tuning job")
 
+
+def _tensorboard(commands: _Commands) -> None:
     board = commands.add(
         "tensorboard",
         help="run an installed TensorBoard on the event files of a job",
@@ -257,7 +273,7 @@ examples:
     board.add_argument("--port", type=_port, metavar="N", help="port (default: 6006, or a free one)")
 
 
-def _add_inject(commands: _Commands) -> None:
+def _inject(commands: _Commands) -> None:
     """Add `inject`, whose options are the fields of InjectedFault beside `list`, `clear` and `json`."""
     width = max(map(len, faults.FAULT_KINDS))
     kinds = "\n".join(f"  {kind:{width}}  {text}" for kind, text in faults.FAULT_KINDS.items())
@@ -320,7 +336,7 @@ examples:
     _add_json(inject, "with --list: print a JSON array")
 
 
-def _add_schedules(commands: _Commands) -> None:
+def _schedules(commands: _Commands) -> None:
     schedules = commands.add(
         "schedules",
         argparse.ArgumentParser(add_help=False),
@@ -355,7 +371,7 @@ examples:
         one.add_argument("name", metavar="NAME", help="a schedule's id, or its last part")
 
 
-def _add_data_commands(commands: _Commands) -> None:
+def _export(commands: _Commands) -> None:
     export = commands.add(
         "export",
         help="write ended jobs, logs, models and buckets to an archive",
@@ -375,6 +391,8 @@ examples:
         "--redact-env", action="store_true", help="replace the values of environment variables in the specs of jobs"
     )
 
+
+def _import(commands: _Commands) -> None:
     import_ = commands.add(
         "import",
         help="fill an empty data folder from an archive of `export`",
@@ -388,7 +406,10 @@ examples:
     )
     import_.add_argument("archive", type=Path, metavar="FILE", help="what `vertex-emulator export` has written")
     import_.add_argument("--replace", action="store_true", help="remove all jobs and buckets of the data folder first")
+    _add_yes(import_)
 
+
+def _prune(commands: _Commands) -> None:
     prune = commands.add(
         "prune",
         help="remove jobs that ended long ago; keep buckets and models",
@@ -407,19 +428,24 @@ examples:
     prune.add_argument("--outputs", action="store_true", help=outputs)
     prune.add_argument("--dry-run", action="store_true", help="remove nothing, and print what would be removed")
     _add_json(prune, "print a JSON object")
+    _add_yes(prune, " before --outputs")
 
+
+def _reset(commands: _Commands) -> None:
     reset = commands.add(
         "reset",
         help="remove all jobs, containers, logs and schedules; keep buckets",
         epilog="example:\n  vertex-emulator reset --yes\n",
     )
-
-    for parser, text in ((import_, "do not ask"), (prune, "do not ask before --outputs"), (reset, "do not ask")):
-        parser.add_argument("--yes", "-y", action="store_true", help=text)
+    _add_yes(reset)
 
 
 def _add_json(parser: Any, text: str) -> None:
     parser.add_argument("--json", action="store_true", help=text)
+
+
+def _add_yes(parser: argparse.ArgumentParser, when: str = "") -> None:
+    parser.add_argument("--yes", "-y", action="store_true", help=f"do not ask{when}")
 
 
 def _task(text: str) -> str:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vertex_emulator.cli import data, emulator, environment
+from vertex_emulator.cli import emulator, environment
 from vertex_emulator.cli.logs import JobLog
 from vertex_emulator.data_folder import Endpoint, remove_tree, require_endpoint
 from vertex_emulator.faults import InjectedFault
+from vertex_emulator.pruning import clear
 
 
 @contextmanager
@@ -29,7 +30,7 @@ def run_emulator(data_path: Path | None = None) -> "Iterator[EmulatorProject]":
             if started.process is not None:
                 emulator.stop(folder)
                 started.process.wait()
-                data.clear(folder)
+                clear(folder)
     finally:
         if data_path is None:
             # Files that containers have written as root stay where this user may not remove them.

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.vertex_emulator.running import PARENT, RunningEmulator, command, custom_job, pool
-from vertex_emulator.cli.schedules import find
+from vertex_emulator.cli.emulator import find_schedule
 from vertex_emulator.errors import EmulatorError
 
 IDS = ("team_dev_nightly", "team_local_nightly", "team_local_weekly")
@@ -50,10 +50,10 @@ def named(*ids: str, parent: str = PARENT) -> list[Any]:
 
 def test_a_schedule_has_short_names_where_they_are_unique() -> None:
     schedules = named(*IDS)
-    assert find(schedules, "weekly") is schedules[2]
-    assert find(schedules, "dev_nightly") is schedules[0]
-    assert find(named("nightly", *IDS), "nightly") == named("nightly")[0]
-    assert find(schedules, f"{PARENT}/schedules/team_local_nightly") is schedules[1]
+    assert find_schedule(schedules, "weekly") is schedules[2]
+    assert find_schedule(schedules, "dev_nightly") is schedules[0]
+    assert find_schedule(named("nightly", *IDS), "nightly") == named("nightly")[0]
+    assert find_schedule(schedules, f"{PARENT}/schedules/team_local_nightly") is schedules[1]
     other = named("nightly", parent="projects/2/locations/us-central1")
     for known, name, message in [
         (schedules, "nightly", '"nightly" is more than one schedule: team_dev_nightly, team_local_nightly; write'),
@@ -63,7 +63,7 @@ def test_a_schedule_has_short_names_where_they_are_unique() -> None:
         (named(*map(str, range(12))), "x", "8, 9, and 2 more"),
     ]:
         with pytest.raises(EmulatorError) as refused:
-            find(known, name)
+            find_schedule(known, name)
         assert message in str(refused.value)
 
 
