@@ -1,6 +1,5 @@
 """Injected faults of requests about jobs: quotas, 503, a limit a minute, answers that are lost or late."""
 
-import functools
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -40,7 +39,6 @@ class RequestFaults:
         It raises ApiError, and AnswerLost after the request has been handled.
         """
 
-        @functools.wraps(handler)
         def handle(**arguments: Any) -> Mapping[str, Any]:
             if not self._kinds:
                 return handler(**arguments)

@@ -5,7 +5,6 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
-from inspect import signature
 from typing import Any
 
 from pydantic_core import to_json
@@ -64,7 +63,7 @@ class Api:
         return ScheduleLoop(self.database, self.jobs)
 
     def routes(self) -> list[BaseRoute]:
-        """Return all routes. The parameters of a path are arguments of its handler; see `_route` for the others."""
+        """Return all routes. A handler's arguments are the parameters of its path, and what the route names beside."""
         faults = RequestFaults(self.database)
         jobs, models, operations = self.jobs, ModelService(self.database, self.data), OperationService(self.database)
         secrets, logs = SecretValues(self.data.secrets), LogService(self.database, self.executor, self.data)
@@ -76,28 +75,30 @@ class Api:
         secret = "/projects/{project:id}/secrets/{secret:id}/versions/{version:id}:access"
         training = [
             # Jobs and pipelines, whose requests injected faults may hit.
-            _route("GET", some_jobs, faults.wrap(jobs.list), lists.MASKED),
-            _route("POST", some_jobs, faults.wrap(jobs.create, "create")),
+            _route("GET", some_jobs, faults.wrap(jobs.list), _page, lists.MASKED),
+            _route("POST", some_jobs, faults.wrap(jobs.create, "create"), _body),
             _route("GET", job, faults.wrap(jobs.get)),
             _route("DELETE", job, faults.wrap(jobs.delete, "delete")),
             _route("POST", f"{job}:cancel", faults.wrap(jobs.cancel)),
             # Models and their versions.
-            _route("GET", some_models, models.list, lists.ORDERED),
-            _route("POST", f"{some_models}:upload", models.upload),
-            _route("POST", f"{some_models}:copy", models.copy),
+            _route("GET", some_models, models.list, _page, lists.ORDERED),
+            _route("POST", f"{some_models}:upload", models.upload, _body),
+            _route("POST", f"{some_models}:copy", models.copy, _body),
             _route("GET", model, models.get),
             _route("DELETE", model, models.delete),
-            _route("PATCH", model, models.patch, {"updateMask"}),
-            _route("POST", f"{model}:mergeVersionAliases", models.merge_version_aliases),
-            _route("POST", f"{model}:export", models.export),
+            _route("PATCH", model, models.patch, _patch, {"updateMask"}),
+            _route("POST", f"{model}:mergeVersionAliases", models.merge_version_aliases, _body),
+            _route("POST", f"{model}:export", models.export, _body),
             _route("DELETE", f"{model}:deleteVersion", models.delete_version),
-            _route("GET", f"{model}:listVersions", models.list_versions, lists.ORDERED),
+            _route("GET", f"{model}:listVersions", models.list_versions, _page, lists.ORDERED),
             # Operations, which are done from the start: to wait for one is to get it.
-            _route("GET", "/{parent:parent}/operations", operations.list, lists.PAGED | {"returnPartialSuccess"}),
+            _route(
+                "GET", "/{parent:parent}/operations", operations.list, _page, lists.PAGED | {"returnPartialSuccess"}
+            ),
             _route("GET", operation, operations.get),
             _route("DELETE", operation, operations.delete),
             _route("POST", f"{operation}:cancel", operations.cancel),
-            _route("POST", f"{operation}:wait", operations.get, {"timeout"}),
+            _route("POST", f"{operation}:wait", operations.get, query={"timeout"}),
             # Secret Manager's versions, and last whatever the emulator has not.
             _route("GET", secret, secrets.access),
             Route("/{path:path}", _refuse, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
@@ -107,12 +108,12 @@ class Api:
         return [
             Mount("/v1", routes=training),
             Mount("/v1beta1", routes=training),
-            _route("POST", "/v2/entries:list", logs.list_entries, query=None),
+            _route("POST", "/v2/entries:list", logs.list_entries, _body, query=None),
             # The emulator's own methods.
             _own("GET", "/status", emulator.status),
             _own("POST", "/stop", emulator.stop),
-            _own("POST", "/prune", emulator.prune),
-            _own("POST", "/faults", emulator.inject),
+            _own("POST", "/prune", emulator.prune, _body),
+            _own("POST", "/faults", emulator.inject, _body),
             _own("DELETE", "/faults", emulator.clear_faults),
             _own("GET", "/jobs/{job_id}", emulator.job),
             _own("GET", "/jobs/{job_id}/replicas", emulator.replicas),
@@ -121,37 +122,55 @@ class Api:
             _own("GET", "/schedules", schedules.list),
             _own("GET", some_schedules, schedules.list),
             _own("GET", schedule, schedules.get),
-            _own("PUT", schedule, schedules.put),
+            _own("PUT", schedule, schedules.put, _body),
             _own("DELETE", schedule, schedules.delete),
             _own("POST", f"{schedule}:fire", schedules.fire),
             _own("POST", f"{schedule}:pause", schedules.pause),
             _own("POST", f"{schedule}:resume", schedules.resume),
-            _own("PUT", "/clock", schedules.set_clock),
+            _own("PUT", "/clock", schedules.set_clock, _body),
             _own("DELETE", "/clock", schedules.unset_clock),
         ]
 
 
-def _route(method: str, path: str, handler: Handler, query: Collection[str] | None = ()) -> Route:
+Arguments = Callable[[Mapping[str, str], Mapping[str, Any]], dict[str, Any]]
+"""Makes a handler's arguments, beside the parameters of its path, of the query and the JSON object of a request."""
+
+
+def _nothing(_query: Mapping[str, str], _body: Mapping[str, Any]) -> dict[str, Any]:
+    return {}
+
+
+def _body(_query: Mapping[str, str], body: Mapping[str, Any]) -> dict[str, Any]:
+    return {"body": body}
+
+
+def _page(query: Mapping[str, str], _body: Mapping[str, Any]) -> dict[str, Any]:
+    return {"list_request": ListRequest.parse(query)}
+
+
+def _patch(query: Mapping[str, str], body: Mapping[str, Any]) -> dict[str, Any]:
+    return {"body": body, "update_mask": query.get("updateMask", "")}
+
+
+def _route(
+    method: str,
+    path: str,
+    handler: Handler,
+    arguments: Arguments = _nothing,
+    query: Collection[str] | None = (),
+) -> Route:
     """Return a route that answers with the JSON object that `handler` returns, which runs in a thread.
 
-    `query` are the query parameters of the method, None to ignore them. The handler gets what its own parameters name:
-    those of a list as `list_request`, the mask of a patch as `update_mask`, the request's JSON object as `body`.
+    `query` are the query parameters of the method, None to ignore them.
     """
-    wanted = signature(handler).parameters.keys()
 
     async def respond(request: Request) -> Response:
         body = await read_json(request) if method in ("POST", "PATCH", "PUT") else {}
 
         def reply() -> Response:
-            arguments = dict(request.path_params)
             parameters = {} if query is None else read_query(request.query_params, query)
-            if "list_request" in wanted:
-                arguments["list_request"] = ListRequest.parse(parameters)
-            if "update_mask" in wanted:
-                arguments["update_mask"] = parameters.get("updateMask", "")
-            if "body" in wanted:
-                arguments["body"] = body
-            answer = with_api_version(handler(**arguments), request.scope["path"].split("/")[1])
+            answer = handler(**request.path_params, **arguments(parameters, body))
+            answer = with_api_version(answer, request.scope["path"].split("/")[1])
             if wants_enum_numbers(request.query_params):
                 answer = with_enum_numbers(answer)
             # A page of studies with many trials is large, and this encoder is four times as fast as Python's own.
@@ -169,8 +188,8 @@ def _route(method: str, path: str, handler: Handler, query: Collection[str] | No
     return route
 
 
-def _own(method: str, path: str, handler: Handler) -> Route:
-    return _route(method, f"/vertex_emulator{path}", handler, query=None)
+def _own(method: str, path: str, handler: Handler, arguments: Arguments = _nothing) -> Route:
+    return _route(method, f"/vertex_emulator{path}", handler, arguments, query=None)
 
 
 def _convertor(pattern: str, parse: Callable[[str], Any]) -> Convertor[Any]:
