@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from vertex_api import credentials
-from vertex_api.client import log_entries, require_list, require_object, translate_errors
+from vertex_api.answers import log_entries, read_json, require_list, require_object, translate_errors
 from vertex_api.errors import Unavailable, VertexError
 from vertex_api.retry import Caller
 
@@ -83,13 +83,8 @@ class BuildClient:
         return self._caller.call("read_log", lambda: log_entries(send_query, query, count))
 
     def _send(self, method: str, url: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        from google.api_core.exceptions import from_http_response
-
         with translate_errors():
-            reply = self._session.request(method, url, json=body, timeout=CALL_SECONDS)
-            if not reply.ok:
-                raise from_http_response(reply)
-            return require_object(reply.json())
+            return read_json(self._session.request(method, url, json=body, timeout=CALL_SECONDS))
 
     @cached_property
     def _session(self) -> Any:

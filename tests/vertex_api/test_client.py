@@ -15,7 +15,8 @@ from tests.vertex_api.clock import Clock
 from tests.vertex_api.jobs import job_of
 from vertex_api import client as client_module
 from vertex_api import errors, retry
-from vertex_api.client import Client, Endpoint, log_entries
+from vertex_api.answers import log_entries
+from vertex_api.client import Client, Endpoint
 from vertex_api.names import (
     CUSTOM_JOB,
     HYPERPARAMETER_TUNING_JOB,

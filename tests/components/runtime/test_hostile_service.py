@@ -18,8 +18,7 @@ from tests.standins import hostile
 from tests.standins.hostile import Behaviour, Hostile
 from tests.vertex_api.clock import Clock
 from tests.vertex_api.jobs import job_of
-from vertex_api import client as client_module
-from vertex_api import retry, transport
+from vertex_api import answers, retry, transport
 from vertex_api.client import Client, Endpoint
 from vertex_api.errors import VertexError
 from vertex_api.names import CUSTOM_JOB, ResourceName, location_name
@@ -243,7 +242,7 @@ def test_errors_act_on_no_terminal(
 def test_pages_without_an_end_are_given_up(
     server: Hostile, calls: dict[str, Callable[[], object]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client_module, "MAX_PAGES", 5)
+    monkeypatch.setattr(answers, "MAX_PAGES", 5)
     server.behaviour = hostile.as_json({"customJobs": [], "nextPageToken": "more"})
     assert fail(calls["list"]).startswith("the list does not end: it has 5 pages and 0 MiB so far")
     before = len(server.asked)
@@ -254,7 +253,7 @@ def test_pages_without_an_end_are_given_up(
 def test_large_pages_are_given_up(
     server: Hostile, calls: dict[str, Callable[[], object]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client_module, "MAX_LIST_BYTES", 10_000)
+    monkeypatch.setattr(answers, "MAX_LIST_BYTES", 10_000)
     job = {"name": str(NAME), "displayName": "x" * 3_000}
     server.behaviour = hostile.as_json({"customJobs": [job], "nextPageToken": "more"})
     assert fail(calls["list"]).startswith("the list does not end: it has 3 pages")
