@@ -141,11 +141,8 @@ class Client:
 
         Or those of one `replica` such as workerpool1-0, or of all replicas of one pool, such as workerpool1.
         """
-        if replica is None:
-            task = '!="service"'
-        else:
-            task = f'="{replica}"' if "-" in replica else f'=~"^{replica}-"'
-        filter = f'resource.type="ml_job" AND resource.labels.job_id="{name.id}" AND resource.labels.task_name{task}'
+        tasks = f"resource.labels.task_name{_tasks(replica)}"
+        filter = f'resource.type="ml_job" AND resource.labels.job_id="{name.id}" AND {tasks}'
         query = {"resourceNames": [f"projects/{name.project}"], "filter": filter, "orderBy": "timestamp desc"}
         url = f"{self._endpoint.logging}/v2/entries:list"
 
@@ -233,6 +230,13 @@ def _aiplatform(module: str) -> ModuleType:
     for package in ("", ".types", ".services"):
         defer(f"google.cloud.aiplatform_v1{package}")
     return import_module(f"google.cloud.aiplatform_v1.{module}")
+
+
+def _tasks(replica: str | None) -> str:
+    """Return the end of a log filter's condition on a task: one replica's, those of a pool, or all but the service."""
+    if replica is None:
+        return '!="service"'
+    return f'="{replica}"' if "-" in replica else f'=~"^{replica}-"'
 
 
 def _log_line(entry: Mapping[str, Any]) -> str:
