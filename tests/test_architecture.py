@@ -60,7 +60,6 @@ LAYERS = {
             "curves",
             "debugging",
             "pruning",
-            "schedules",
             "scheduling",
             "secrets",
             "snapshots",

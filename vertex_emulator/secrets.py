@@ -21,7 +21,7 @@ from vertex_emulator import names
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ApiError
-from vertex_emulator.http.connection import KEEP_ALIVE_SECONDS
+from vertex_emulator.http.connection import SERVER_OPTIONS
 from vertex_emulator.http.responses import error_response
 from vertex_emulator.replicas.executor import Executor
 
@@ -138,15 +138,7 @@ class SecretServer:
 
     def _start(self, listener: socket.socket) -> None:
         path = "/v1/projects/{project}/secrets/{secret}/versions/{version}:access"
-        config = uvicorn.Config(
-            Starlette(routes=[Route(path, self._answer)]),
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        )
+        config = uvicorn.Config(Starlette(routes=[Route(path, self._answer)]), **SERVER_OPTIONS)
         threading.Thread(target=uvicorn.Server(config).run, args=([listener],), daemon=True, name="secrets").start()
 
     def _answer(self, request: Request) -> Response:

@@ -31,7 +31,7 @@ from vertex_emulator.debugging import DebugPorts
 from vertex_emulator.errors import ApiError, EmulatorError, StartError
 from vertex_emulator.gcs import messages as gcs_messages
 from vertex_emulator.gcs import routes as gcs_routes
-from vertex_emulator.http.connection import KEEP_ALIVE_SECONDS, IdentifiedConnection, Listener, can_identify_users
+from vertex_emulator.http.connection import SERVER_OPTIONS, IdentifiedConnection, Listener, can_identify_users
 from vertex_emulator.http.responses import error_response
 from vertex_emulator.http.security import Access, SecurityMiddleware, ensure_token, is_loopback
 from vertex_emulator.page.routes import Page
@@ -121,12 +121,7 @@ class Server(uvicorn.Server):
         config = uvicorn.Config(
             _App(self._api, Access(token), host if allow_remote else None).asgi(),
             http=IdentifiedConnection,
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            **SERVER_OPTIONS,
             timeout_graceful_shutdown=int(_STOP_SECONDS),
         )
         super().__init__(config)

@@ -9,6 +9,7 @@ from typing import Any
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 from vertex_emulator import event_files
 from vertex_emulator.api.faults import RequestFaults
+from vertex_emulator.api.runs import is_clock_set, read_clock
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import Job, requested_replicas
@@ -18,7 +19,6 @@ from vertex_emulator.gcs.files import BucketTree
 from vertex_emulator.pruning import prune_jobs
 from vertex_emulator.replicas import debugger
 from vertex_emulator.replicas.executor import Executor
-from vertex_emulator.schedules.loop import is_clock_set, read_clock
 from vertex_emulator.times import now_ns, short_time
 
 

@@ -21,6 +21,8 @@ from vertex_emulator.api.jobs import JobService
 from vertex_emulator.api.lists import ListRequest
 from vertex_emulator.api.logging import LogService
 from vertex_emulator.api.models import ModelService, OperationService
+from vertex_emulator.api.runs import ScheduleLoop
+from vertex_emulator.api.schedules import ScheduleService
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.errors import AnswerLost, ApiError
@@ -30,8 +32,6 @@ from vertex_emulator.http.responses import JSON_TYPE
 from vertex_emulator.names import ID_PATTERN, LOCATION_PATTERN, Location
 from vertex_emulator.replicas.executor import Executor
 from vertex_emulator.resources import with_api_version, with_enum_numbers
-from vertex_emulator.schedules.loop import ScheduleLoop
-from vertex_emulator.schedules.service import ScheduleService
 from vertex_emulator.secrets import SecretValues
 
 _LOCATION = "/{location:location}"

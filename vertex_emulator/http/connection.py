@@ -5,13 +5,22 @@ import os
 import socket
 import struct
 import sys
-from typing import NamedTuple, Protocol
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
 
 from h11 import LocalProtocolError
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-KEEP_ALIVE_SECONDS = 600
-"""Much longer than clients wait between two requests: one that is sent while its idle connection is closed fails."""
+SERVER_OPTIONS: Mapping[str, Any] = {
+    "ws": "none",
+    "lifespan": "off",
+    "log_config": None,
+    "access_log": False,
+    "server_header": False,
+    # Much longer than clients wait between two requests: one that is sent while its idle connection is closed fails.
+    "timeout_keep_alive": 600,
+}
+"""Of uvicorn's Config, for every server of an emulator."""
 PEER_USER = "peer_user"
 """The key of a connection's user id in `scope["state"]`."""
 ABORT = "abort"

@@ -6,10 +6,10 @@ from typing import Any
 from tests.vertex_emulator.fakes import Clock, Emulator, Machine
 from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, tuning_job_spec
 from tests.vertex_emulator.scheduling.steps import mounted, reports
+from vertex_emulator.api.runs import ScheduleLoop
+from vertex_emulator.api.schedules import ScheduleService
 from vertex_emulator.database.records import Job
 from vertex_emulator.replicas.spec import ReplicaSpec
-from vertex_emulator.schedules.loop import ScheduleLoop
-from vertex_emulator.schedules.service import ScheduleService
 from vertex_emulator.times import parse_time
 
 OUTPUTS = "gs://bucket/nightly/${run.id}"

@@ -11,14 +11,9 @@ from vertex_api.scalars import Boolean, String
 from vertex_api.schedules import ScheduledJob, ScheduleRequest
 from vertex_api.types import Message
 from vertex_api.validation.shape import FieldProblem, canonicalize
-from vertex_emulator.database import Database, Transaction
-from vertex_emulator.database.records import Schedule, ScheduleRun
-from vertex_emulator.errors import ApiError
-from vertex_emulator.http.responses import invalid_argument, not_found
-from vertex_emulator.names import Location
-from vertex_emulator.schedules.loop import (
+from vertex_emulator.api.jobs import JobService
+from vertex_emulator.api.runs import (
     CLOCK_SETTING,
-    JobMethods,
     begin_due,
     begin_until,
     new_run_id,
@@ -26,6 +21,11 @@ from vertex_emulator.schedules.loop import (
     read_clock,
     times,
 )
+from vertex_emulator.database import Database, Transaction
+from vertex_emulator.database.records import Schedule, ScheduleRun
+from vertex_emulator.errors import ApiError
+from vertex_emulator.http.responses import invalid_argument, not_found
+from vertex_emulator.names import Location
 from vertex_emulator.times import format_time, parse_time, short_time
 
 _SHOWN_TIMES, _SHOWN_RUNS = 3, 20
@@ -53,7 +53,7 @@ class ScheduleService:
     """The methods on schedules and their clock; `wake` tells their loop that something has changed."""
 
     database: Database
-    jobs: JobMethods
+    jobs: JobService
     wake: Callable[[], None]
 
     def put(self, location: Location, schedule: str, body: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,17 +6,18 @@ schedules it has no thread; with some, its thread sleeps until the next time or 
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice, takewhile
 from secrets import token_hex
-from typing import Any, Protocol
+from typing import Any
 
 from vertex_api.job import TUNING_JOB, job_results
-from vertex_api.names import KINDS, SUCCEEDED_STATES, Kind, ResourceName, short_state
+from vertex_api.names import KINDS, SUCCEEDED_STATES, ResourceName, short_state
 from vertex_api.pipelines import backing_job_name
 from vertex_api.schedules import ScheduledJob
+from vertex_emulator.api.jobs import JobService
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import Job, RunState, Schedule, ScheduleRun, SubmittedJob
 from vertex_emulator.errors import ApiError, ScheduleRunEnded
@@ -31,22 +32,10 @@ _RESULTS = ("name", "backingJob", "model", "modelDir", "bestTrial")
 _log = logging.getLogger("vertex_emulator.schedules")
 
 
-class JobMethods(Protocol):
-    """The methods on jobs that runs call, as clients do. All raise ApiError. The API's folder, above, has them."""
-
-    def create(
-        self, kind: Kind, location: Location, body: Mapping[str, Any], on_created: Callable[[Transaction, Job], object]
-    ) -> Mapping[str, Any]: ...
-
-    def validate(self, kind: Kind, location: Location, body: Mapping[str, Any]) -> None: ...
-
-    def get(self, kind: Kind, location: Location, job_id: str) -> Mapping[str, Any]: ...
-
-
 class ScheduleLoop:
     """Runs the schedules of a database by the API's methods on jobs."""
 
-    def __init__(self, database: Database, jobs: JobMethods) -> None:
+    def __init__(self, database: Database, jobs: JobService) -> None:
         self._database = database
         self._runner = _Runner(database, jobs)
         self._changed = threading.Event()
@@ -148,7 +137,7 @@ class _Runner:
     """
 
     database: Database
-    jobs: JobMethods
+    jobs: JobService
 
     def advance(self, run_sequence: int) -> str | None:
         """Submit what a run can submit; return the id of the job that it then waits for, None if it has ended."""
