@@ -14,8 +14,8 @@ from vertex_emulator.database.records import Replica
 from vertex_emulator.errors import ReplicaCannotStart
 from vertex_emulator.replicas import containers, daemon, logs, resources, streams
 from vertex_emulator.replicas.containers import LABEL, ContainerSettings, ReplicaStatus
+from vertex_emulator.replicas.daemon import Images
 from vertex_emulator.replicas.firewall import Firewall, forget_mac_address
-from vertex_emulator.replicas.images import Images
 from vertex_emulator.replicas.logs import LogLine
 from vertex_emulator.replicas.resources import Host
 from vertex_emulator.replicas.spec import ReplicaSpec

@@ -9,7 +9,7 @@ import pytest
 from docker.errors import ImageNotFound
 
 from tests.vertex_emulator.running import PATIENCE_SECONDS
-from vertex_emulator.replicas.images import Images
+from vertex_emulator.replicas.daemon import Images
 
 
 class Daemon:
