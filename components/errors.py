@@ -68,7 +68,7 @@ class RegistryRefused(ComponentError):
 
 
 class UploadFailed(ComponentError):
-    """A file cannot be put where jobs find it."""
+    """A file cannot be put where jobs find it, or one that a job has written not be read."""
 
 
 class ImageNotPromoted(ComponentError, pulumi.RunError):

@@ -38,7 +38,7 @@ LAYERS = {
         ("", "deferred", "errors", "scalars", "studies", "transport"),
         ("credentials", "machines", "messages", "retry", "schedules", "types"),
         ("jobspec", "names"),
-        ("answers", "commands", "cron", "validation"),
+        ("answers", "commands", "cron", "metrics", "validation"),
         ("client", "pipelines"),
         ("job",),
         ("estimates", "mistakes"),

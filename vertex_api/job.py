@@ -194,7 +194,7 @@ def job_results(job: JobJson) -> dict[str, Any]:
             "model": job.get("modelToUpload", {}).get("name"),
         }
         results |= {key: name for key, name in names.items() if name}
-        job = job[TUNING_JOB] if TUNING_JOB in job else stored_job(TRAINING_PIPELINE, job).backing.fields
+    job = training_of(job)
     if "studySpec" not in job:
         return results | _model_dir(job["jobSpec"])
     if best_trial := studies.find_best(job):
@@ -204,6 +204,13 @@ def job_results(job: JobJson) -> dict[str, Any]:
     if unreported := studies.unreported_metrics(job):
         results["unreported"] = unreported
     return results | {"bestTrial": best_trial, "trials": studies.trial_summaries(job)}
+
+
+def training_of(job: JobJson) -> Mapping[str, Any]:
+    """Return the fields of the job that trains: of the one that a pipeline runs, or of this job itself."""
+    if not is_pipeline(job):
+        return job
+    return cast(JobJson, job[TUNING_JOB]) if TUNING_JOB in job else stored_job(TRAINING_PIPELINE, job).backing.fields
 
 
 def _model_dir(job_spec: Mapping[str, Any], trial_id: str = "") -> dict[str, str]:

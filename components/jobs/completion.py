@@ -23,7 +23,7 @@ from ..errors import TrainingFailed
 from ..plan.rules import MARK_LABEL
 from ..runtime import engine, target
 from ..runtime.resource import Provider
-from . import failures, lookup
+from . import failures, lookup, metrics
 from .failures import MAX_NAMES, WAIT_REASONS, age_in_minutes, join_names, wait_reason
 from .identity import covering, stack_filter
 
@@ -54,7 +54,8 @@ class CompletionProvider(Provider):
         return dynamic.CreateResult("completion", {**props, "results": results})
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
-        return self.read_result(id_, props, results=lookup.results(props["parent"], props["owner"], props["jobs"]))
+        results = lookup.results(props["parent"], props["owner"], props["jobs"])
+        return self.read_result(id_, props, results=metrics.keep(results, props.get("results") or {}))
 
 
 def _active_undeclared(parent: str, stack: str) -> list[str]:
@@ -86,6 +87,7 @@ def wait(parent: str, stack: str, ids: Mapping[str, str], deadlines: Mapping[str
     """
     progress, advice = Progress(), failures.WaitAdvice(parent)
     jobs: dict[str, JobJson] = {}
+    measured: dict[str, dict[str, float]] = {}
     pending = dict(ids)
     start = time.monotonic()
 
@@ -112,10 +114,14 @@ def wait(parent: str, stack: str, ids: Mapping[str, str], deadlines: Mapping[str
         if failed := [name for name in latest if jobs[name]["state"] in TERMINAL_STATES - SUCCEEDED_STATES]:
             api = target.resolve(parent)
             raise TrainingFailed("\n".join(failures.failure_report(api, name, jobs[name]) for name in failed))
+        values, lines = metrics.read(parent, {name: job for name, job in latest.items() if _has_ended(job)})
+        measured |= values
+        _print(lines)
         if all(map(_has_ended, jobs.values())):
             for name, job in jobs.items():
                 _print([f"{name}: {note}" for note in failures.metric_notes(job.get(TUNING_JOB, job))])
-            return {name: job_results(job) for name, job in jobs.items()}
+            results = {name: job_results(job) for name, job in jobs.items()}
+            return metrics.keep(results, {name: {"metrics": values} for name, values in measured.items()})
         waited = time.monotonic() - start
         pending = {name: pending[name] for name in pending if not (name in jobs and _has_ended(jobs[name]))}
         require_in_time(waited)

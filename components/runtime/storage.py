@@ -6,8 +6,8 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import IO, Any, Protocol
@@ -20,6 +20,8 @@ from .target import LOCAL_PREFIX
 
 _TYPE = "application/gzip"
 MAX_UPLOAD_SECONDS = 3600.0
+MAX_READ_SECONDS = 10.0
+"""Of each call that reads an object: what is read is small, and a run waits for it."""
 _MAX_UPLOADS = 5
 """Of one object that others write at the same time."""
 
@@ -37,6 +39,18 @@ class StoredObject:
     is_new: bool
 
 
+@dataclass(frozen=True)
+class Found:
+    """The first bytes of an object, and when it was written, in seconds since 1970."""
+
+    content: bytes
+    updated: float
+
+
+Reader = Callable[[str, int], Found | None]
+"""Returns as many bytes of the object under a URI as are asked for, None if there is none. Raises UploadFailed."""
+
+
 class ObjectStore(Protocol):
     """A place that has objects by `gs://bucket/object` URI. Methods raise UploadFailed."""
 
@@ -48,6 +62,9 @@ class ObjectStore(Protocol):
 
         The content of an object that is there is compared: others may write to the bucket too.
         """
+
+    def reader(self) -> AbstractContextManager[Reader]:
+        """Return what reads objects, in several threads if asked to, each within some seconds."""
 
 
 def _md5(content: IO[bytes]) -> str:
@@ -95,12 +112,32 @@ class EmulatorBuckets:
         if not self.exists(uri):
             return False
         try:
-            with self._open_folder(uri, create=False) as folder:
-                flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-                with os.fdopen(os.open(uri.rpartition("/")[2], flags, dir_fd=folder), "rb") as file:
-                    return _md5(file) == expected
+            with self._open(uri) as file:
+                return _md5(file) == expected
         except OSError:
             return False
+
+    @contextmanager
+    def reader(self) -> Iterator[Reader]:
+        def read(uri: str, max_bytes: int) -> Found | None:
+            if not self.exists(uri):
+                return None
+            try:
+                with self._open(uri) as file:
+                    return Found(file.read(max_bytes), os.fstat(file.fileno()).st_mtime)
+            except OSError as error:
+                path = emulator.data_folder() / "gcs" / uri.removeprefix("gs://")
+                raise UploadFailed(f"{uri} cannot be read from {path}: {error.strerror}") from error
+
+        yield read
+
+    @contextmanager
+    def _open(self, uri: str) -> Iterator[IO[bytes]]:
+        """Open the file of an object. Raises OSError, also for a link that a container created."""
+        with self._open_folder(uri, create=False) as folder:
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+            with os.fdopen(os.open(uri.rpartition("/")[2], flags, dir_fd=folder), "rb") as file:
+                yield file
 
     @contextmanager
     def _open_folder(self, object_uri: str, *, create: bool) -> Iterator[int]:
@@ -163,6 +200,28 @@ class CloudStorage:
                     return StoredObject(_generation(blob), is_new=True)
         raise UploadFailed(f"{uri}: somebody else writes it again and again; find out who writes to its bucket")
 
+    @contextmanager
+    def reader(self) -> Iterator[Reader]:
+        role, after_loss = "storage.objectViewer", "what it has is not read"
+        with _errors_in_one_line("Cloud Storage", role, after_loss), _client(MAX_READ_SECONDS) as client:
+
+            def read(uri: str, max_bytes: int) -> Found | None:
+                from google.api_core.exceptions import NotFound
+
+                limits: dict[str, Any] = {"timeout": MAX_READ_SECONDS, "retry": None}
+                with _errors_in_one_line(uri, role, after_loss):
+                    blob = _blob_of(client, uri)
+                    try:
+                        blob.reload(**limits)
+                        end = min(blob.size, max_bytes) - 1
+                        # A range of an empty object cannot be satisfied.
+                        content = blob.download_as_bytes(end=end, checksum=None, **limits) if end >= 0 else b""
+                    except NotFound:
+                        return None
+                    return Found(content[:max_bytes], blob.updated.timestamp())
+
+            yield read
+
 
 def _generation(blob: Any) -> str:
     """Return the generation of an object, which all objects have. Raises ValueError for an answer without one."""
@@ -174,21 +233,44 @@ def _generation(blob: Any) -> str:
 @contextmanager
 def _blob(uri: str) -> Iterator[Any]:
     """Yield the client's handle of an object, and turn errors into an UploadFailed of one line."""
-    import requests
-    from google.api_core.exceptions import GoogleAPICallError, RetryError
-    from google.auth.exceptions import GoogleAuthError
+    with (
+        _errors_in_one_line(uri, "storage.objectUser", "run `pulumi up` again to continue"),
+        _client(MAX_UPLOAD_SECONDS) as client,
+    ):
+        yield _blob_of(client, uri)
+
+
+def _blob_of(client: Any, uri: str) -> Any:
+    bucket, _, name = uri.removeprefix("gs://").partition("/")
+    return client.bucket(bucket).blob(name)
+
+
+@contextmanager
+def _client(seconds: float) -> Iterator[Any]:
+    """Yield Google's client, each call of which may take `seconds`."""
     from google.cloud.storage import Client
 
     from vertex_api import transport
 
-    bucket, _, name = uri.removeprefix("gs://").partition("/")
+    # An object belongs to a bucket: the project does not matter, and may be unknown.
+    project = os.environ.get("GOOGLE_CLOUD_PROJECT", "none")
+    caller = None if os.environ.get("STORAGE_EMULATOR_HOST") else credentials.load()
+    with closing(Client(project=project, credentials=caller)) as client:
+        transport.mount(client._http, seconds)
+        yield client
+
+
+@contextmanager
+def _errors_in_one_line(uri: str, role: str, after_loss: str) -> Iterator[None]:
+    """Turn errors into an UploadFailed: `role` is what a call needs, `after_loss` what to do without a connection."""
+    import requests
+    from google.api_core.exceptions import GoogleAPICallError, RetryError
+    from google.auth.exceptions import GoogleAuthError
+
+    from vertex_api import transport
+
     try:
-        # An object belongs to a bucket: the project does not matter, and may be unknown.
-        project = os.environ.get("GOOGLE_CLOUD_PROJECT", "none")
-        caller = None if os.environ.get("STORAGE_EMULATOR_HOST") else credentials.load()
-        with closing(Client(project=project, credentials=caller)) as client:
-            transport.mount(client._http, MAX_UPLOAD_SECONDS)
-            yield client.bucket(bucket).blob(name)
+        yield
     except GoogleAuthError as error:
         raise UploadFailed(
             f"{uri}: no valid Google credentials for its bucket: {credentials.explain(error)}"
@@ -196,7 +278,7 @@ def _blob(uri: str) -> Iterator[Any]:
     except GoogleAPICallError as error:
         raise UploadFailed(
             f"{uri}: Cloud Storage refuses: {' '.join(error.message.split())[:300]}; your account needs "
-            "roles/storage.objectUser on the bucket"
+            f"roles/{role} on the bucket"
         ) from error
     except transport.AnswerRefused as error:
         raise UploadFailed(f"{uri}: {error}") from error
@@ -204,6 +286,4 @@ def _blob(uri: str) -> Iterator[Any]:
         # What Google's client raises for answers of other types than the API's.
         raise UploadFailed(f"{uri}: what answers is not Cloud Storage, or a proxy stands before it") from error
     except (RetryError, requests.RequestException) as error:
-        raise UploadFailed(
-            f"{uri}: the connection to Cloud Storage was lost; run `pulumi up` again to continue"
-        ) from error
+        raise UploadFailed(f"{uri}: the connection to Cloud Storage was lost; {after_loss}") from error

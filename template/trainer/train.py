@@ -23,4 +23,7 @@ for step in range(steps):
 model = Path(os.environ.get("AIP_MODEL_DIR", "model").replace("gs://", "/gcs/"))
 model.mkdir(parents=True, exist_ok=True)
 (model / "line.json").write_text(json.dumps({"slope": slope, "intercept": intercept}))
+# `pulumi up` prints what stands in metrics.json, and puts it into the stack's results.
+error = sum((slope * x + intercept - y) ** 2 for x, y in POINTS) / len(POINTS)
+(model / "metrics.json").write_text(json.dumps({"meanSquaredError": error, "steps": steps}))
 print(f"y = {slope:.3f} x + {intercept:.3f}, saved in {model}")

@@ -1,4 +1,4 @@
-"""A stand-in for Cloud Storage: the two calls of its JSON API that an upload takes, and nothing else of it."""
+"""A stand-in for Cloud Storage: the calls of its JSON API that an upload and a read take, and nothing else of it."""
 
 import base64
 import hashlib
@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from email import message_from_bytes
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -42,7 +43,7 @@ class CloudStorageStandIn:
     """What it holds by bucket and name, and the `refusal` that it answers with, if any.
 
     Of the uploads that were `sent`, it took `uploads`. `before_upload` is called before it looks at one, and `has_md5`
-    is false for what was composed.
+    is false for what was composed. Everything was `updated` at that time, and `downloaded` bytes were read.
     """
 
     def __init__(self, url: str) -> None:
@@ -52,12 +53,21 @@ class CloudStorageStandIn:
         self.refusal: str | None = None
         self.before_upload: Callable[[], object] = lambda: None
         self.has_md5 = True
+        self.updated = 0.0
+        self.downloaded = 0
 
     def get(self, path: str) -> tuple[int, dict[str, Any]]:
         """`GET /storage/v1/b/BUCKET/o/NAME`."""
         _, _, bucket, *rest = path.removeprefix("/storage/").split("/")
         key = (bucket, unquote(rest[1])) if rest else ("", "")
         return (200, self._describe(key)) if key in self.objects else _error(404, "No such object")
+
+    def download(self, path: str, byte_range: str) -> bytes:
+        """`GET /download/storage/v1/b/BUCKET/o/NAME?alt=media` with a `Range` of `bytes=0-LAST`."""
+        bucket, _, name = path.removeprefix("/download/storage/v1/b/").split("/")
+        content = self.objects[bucket, unquote(name)][: int(byte_range.removeprefix("bytes=0-")) + 1]
+        self.downloaded += len(content)
+        return content
 
     def post(
         self, path: str, query: dict[str, list[str]], content_type: str, body: bytes
@@ -78,7 +88,13 @@ class CloudStorageStandIn:
 
     def _describe(self, key: tuple[str, str]) -> dict[str, Any]:
         md5 = base64.b64encode(hashlib.md5(self.objects[key], usedforsecurity=False).digest()).decode()
-        described = {"name": key[1], "bucket": key[0], "generation": str(self.objects.generation(key))}
+        described = {
+            "name": key[1],
+            "bucket": key[0],
+            "generation": str(self.objects.generation(key)),
+            "size": str(len(self.objects[key])),
+            "updated": f"{datetime.fromtimestamp(self.updated, UTC):%Y-%m-%dT%H:%M:%S.%fZ}",
+        }
         return described | ({"md5Hash": md5} if self.has_md5 else {})
 
 
@@ -101,7 +117,15 @@ class _Handler(BaseHTTPRequestHandler):
     standin: CloudStorageStandIn
 
     def do_GET(self) -> None:
-        self._answer(self.standin.get(urlsplit(self.path).path))
+        path = urlsplit(self.path).path
+        if path.startswith("/download/"):
+            content = self.standin.download(path, self.headers["Range"])
+            self.send_response(206)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+            return
+        self._answer(self.standin.get(path))
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))

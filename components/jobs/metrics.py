@@ -1,0 +1,85 @@
+"""The metrics of jobs that have ended, as the stack's results and a run's lines have them."""
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from vertex_api import metrics
+from vertex_api.job import training_of
+from vertex_api.names import JobJson
+from vertex_api.studies import find_best
+
+from ..errors import UploadFailed
+from ..runtime import storage
+from .failures import MAX_NAMES
+
+MAX_SHOWN = 6
+"""How many metrics of a job a line names."""
+_THREADS = 8
+
+
+def read(parent: str, jobs: Mapping[str, JobJson]) -> tuple[dict[str, dict[str, float]], list[str]]:
+    """Return the metrics of jobs that have succeeded, by name, and the lines to print of those that are in files.
+
+    `parent` is the jobs' location. A search has those of its best trial. A job without metrics is left out. Once a
+    store refuses, no more is read, and a line says so: a run does not fail or wait for metrics.
+    """
+    found: dict[str, dict[str, float]] = {}
+    in_files: dict[str, tuple[list[str], float]] = {}
+    for name, job in jobs.items():
+        training = training_of(job)
+        if "studySpec" in training:
+            if (best := find_best(training)) and best["metrics"]:
+                found[name] = dict(best["metrics"])
+        elif uris := metrics.uris(training["jobSpec"]):
+            # What an earlier run has left in the same folder is older than this job.
+            in_files[name] = (uris, datetime.fromisoformat(job["createTime"]).timestamp())
+    if not in_files:
+        return found, []
+    read, problems = dict[str, dict[str, float]](), list[str]()
+    try:
+        with storage.store(parent).reader() as reader:
+            pool = ThreadPoolExecutor(min(_THREADS, len(in_files)))
+            try:
+                results = pool.map(partial(_read_first, reader), *zip(*in_files.values(), strict=True))
+                for name, (values, problem) in zip(in_files, results, strict=True):
+                    if values:
+                        read[name] = values
+                    if problem:
+                        problems.append(f"{name}: its metrics are not read: {problem}")
+            finally:
+                pool.shutdown(cancel_futures=True)
+    except UploadFailed as error:
+        problems.append(f"metrics are not read: {error}")
+    # Many jobs that end at once would flood the screen.
+    lines = [_line(name, values) for name, values in read.items()] if len(read) <= MAX_NAMES else []
+    return found | read, [*lines, *problems[:MAX_NAMES]]
+
+
+def _read_first(reader: storage.Reader, uris: list[str], since: float) -> tuple[dict[str, float], str]:
+    """Return the metrics of the first file that there is, or what is wrong with it. Raises UploadFailed."""
+    for uri in uris:
+        file = reader(uri, metrics.MAX_BYTES + 1)
+        if file and file.updated >= since:
+            try:
+                return metrics.parse(file.content), ""
+            except ValueError as error:
+                return {}, f"{uri}: {error}"
+    return {}, ""
+
+
+def _line(name: str, values: Mapping[str, float]) -> str:
+    """Return what a run prints of a job's metrics in a file."""
+    shown = ", ".join(f"{key} {value:.4g}" for key, value in [*values.items()][:MAX_SHOWN])
+    more = len(values) - MAX_SHOWN
+    return f"{name}: {shown}{f' and {more} more' if more > 0 else ''}"
+
+
+def keep(results: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
+    """Return results with the metrics that earlier results of the same jobs have."""
+    kept = {name: result["metrics"] for name, result in earlier.items() if "metrics" in result}
+    return {
+        name: {**result, "metrics": kept[name]} if name in kept else dict(result) for name, result in results.items()
+    }

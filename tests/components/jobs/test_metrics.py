@@ -1,0 +1,148 @@
+"""Metrics of jobs that have ended: from the target's store, once, and never a reason to fail."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from vertex_training.jobs import completion
+from vertex_training.jobs.completion import CompletionProvider
+from vertex_training.jobs.metrics import read
+
+from tests.components.fakes import NOON, FakeClient
+from tests.standins.cloud_storage import CloudStorageStandIn, cloud_storage
+from vertex_api.names import JobJson
+
+PARENT = "projects/local/locations/us-central1"
+LOCAL, CLOUD = f"//local/{PARENT}", f"//aiplatform.googleapis.com/{PARENT}"
+SUCCEEDED = "JOB_STATE_SUCCEEDED"
+FOLDER = {"baseOutputDirectory": {"outputUriPrefix": "gs://b/out"}}
+TRAIN = f"{PARENT}/customJobs/1"
+JOB: JobJson = {"name": TRAIN, "createTime": "2026-01-31T12:00:00Z", "state": SUCCEEDED, "jobSpec": FOLDER}
+
+
+@pytest.fixture
+def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the bucket `b` in the emulator's data folder."""
+    monkeypatch.setenv("VERTEX_EMULATOR_DATA", str(tmp_path))
+    folder = tmp_path / "gcs" / "b"
+    folder.mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[CloudStorageStandIn]:
+    with cloud_storage() as standin:
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", standin.url)
+        yield standin
+
+
+def write(folder: Path, metrics: Mapping[str, Any], updated: float = NOON + 60) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "metrics.json"
+    file.write_text(json.dumps(metrics))
+    os.utime(file, (updated, updated))
+    return file
+
+
+def test_the_first_file_of_a_run_counts(bucket: Path) -> None:
+    write(bucket / "out", {"loss": 2})
+    assert read(LOCAL, {"train": JOB}) == ({"train": {"loss": 2}}, ["train: loss 2"])
+    write(bucket / "out" / "model", {"loss": {"test": 0.123456}})
+    assert read(LOCAL, {"train": JOB}) == ({"train": {"loss.test": 0.123456}}, ["train: loss.test 0.1235"])
+
+
+def test_a_file_of_an_earlier_run_is_ignored(bucket: Path) -> None:
+    write(bucket / "out", {"loss": 2}, updated=NOON - 1)
+    assert read(LOCAL, {"train": JOB}) == ({}, [])
+
+
+def test_a_job_without_a_file_says_nothing(bucket: Path) -> None:
+    assert read(LOCAL, {"train": JOB, "bare": {**JOB, "jobSpec": {}}}) == ({}, [])
+
+
+def test_a_broken_file_is_a_line_of_its_job(bucket: Path) -> None:
+    write(bucket / "out", {}).write_text("loss=0.5")
+    write(bucket / "good", {"loss": 1})
+    good = {**JOB, "jobSpec": {"baseOutputDirectory": {"outputUriPrefix": "gs://b/good"}}}
+    found, lines = read(LOCAL, {"train": JOB, "good": good})
+    assert found == {"good": {"loss": 1}}
+    assert lines == ["good: loss 1", "train: its metrics are not read: gs://b/out/metrics.json: it is not JSON"]
+
+
+def test_links_that_a_container_made_lead_nowhere(bucket: Path) -> None:
+    outside = write(bucket.parent.parent / "outside", {"loss": 1})
+    (bucket / "out").mkdir()
+    (bucket / "out" / "metrics.json").symlink_to(outside)
+    assert read(LOCAL, {"train": JOB}) == ({}, [])
+
+
+def test_a_line_names_six_metrics_at_most(bucket: Path) -> None:
+    write(bucket / "out", {f"m{number}": number for number in range(9)})
+    _, lines = read(LOCAL, {"train": JOB})
+    assert lines == ["train: m0 0, m1 1, m2 2, m3 3, m4 4, m5 5 and 3 more"]
+
+
+def test_many_jobs_at_once_print_no_metrics(bucket: Path) -> None:
+    write(bucket / "out", {"loss": 2})
+    found, lines = read(LOCAL, {f"job{number}": JOB for number in range(40)})
+    assert len(found) == 40
+    assert lines == []
+
+
+def test_a_search_has_its_best_trial_s_metrics() -> None:
+    study = {"metrics": [{"metricId": "loss", "goal": "MINIMIZE"}]}
+    losses = [{"metrics": [{"metricId": "loss", "value": value}]} for value in (0.5, 0.1)]
+    trials = [
+        {"id": str(number), "state": "SUCCEEDED", "finalMeasurement": loss} for number, loss in enumerate(losses, 1)
+    ]
+    search: JobJson = {**JOB, "studySpec": study, "trialJobSpec": FOLDER, "trials": trials}
+    assert read(LOCAL, {"search": search}) == ({"search": {"loss": 0.1}}, [])
+
+
+def test_cloud_storage_has_them_by_the_same_rule(cloud: CloudStorageStandIn) -> None:
+    cloud.objects["b", "out/metrics.json"] = b'{"loss": 2}'
+    cloud.updated = NOON - 1
+    assert read(CLOUD, {"train": JOB}) == ({}, [])
+    cloud.updated = NOON + 1
+    assert read(CLOUD, {"train": JOB}) == ({"train": {"loss": 2}}, ["train: loss 2"])
+    cloud.objects["b", "out/model/metrics.json"] = b""
+    _, lines = read(CLOUD, {"train": JOB})
+    assert lines == ["train: its metrics are not read: gs://b/out/model/metrics.json: it is not JSON"]
+    cloud.objects["b", "out/model/metrics.json"] = b" " * 200_000
+    _, lines = read(CLOUD, {"train": JOB})
+    assert lines == ["train: its metrics are not read: gs://b/out/model/metrics.json: it has more than 64 KiB"]
+    assert cloud.downloaded <= 70_000
+
+
+def test_a_refusal_is_one_line_for_all(cloud: CloudStorageStandIn) -> None:
+    cloud.refusal = "no access"
+    found, (line,) = read(CLOUD, {f"job{number}": JOB for number in range(40)})
+    assert found == {}
+    assert line == (
+        "metrics are not read: gs://b/out/model/metrics.json: Cloud Storage refuses: "
+        f"GET {cloud.url}/storage/v1/b/b/o/out%2Fmodel%2Fmetrics.json?projection=noAcl&prettyPrint=false: no access; "
+        "your account needs roles/storage.objectViewer on the bucket"
+    )
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_wait_reads_each_job_once(api: FakeClient, bucket: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    api.add(TRAIN, state="JOB_STATE_RUNNING", jobSpec=FOLDER)
+    other = f"{PARENT}/customJobs/2"
+    api.add(other, state="JOB_STATE_PENDING", jobSpec={})
+    api.coming = {TRAIN: [SUCCEEDED], other: ["JOB_STATE_RUNNING"] * 3 + [SUCCEEDED]}
+    write(bucket / "out", {"loss": 2})
+    result = completion.wait(LOCAL, "team/dev", {"train": TRAIN, "other": other}, {})
+    assert {name: each.get("metrics") for name, each in result.items()} == {"train": {"loss": 2}, "other": None}
+    assert capsys.readouterr().out.splitlines().count("train: loss 2") == 1
+
+
+def test_a_refresh_keeps_the_metrics(api: FakeClient, bucket: Path) -> None:
+    api.add(TRAIN, state=SUCCEEDED, jobSpec=FOLDER)
+    earlier = {"train": {"state": SUCCEEDED, "metrics": {"loss": 2}}, "gone": {"metrics": {"loss": 3}}}
+    props = {"parent": LOCAL, "owner": "team/dev", "jobs": {"train": TRAIN}, "results": earlier}
+    outs = CompletionProvider().read("completion", props).outs
+    assert outs["results"] == {"train": {"state": SUCCEEDED, "modelDir": "gs://b/out/model/", "metrics": {"loss": 2}}}
