@@ -287,7 +287,8 @@ class Completion(DynamicResource):
       waits for the other jobs, and `results` lacks the failed one.
 
     Output: `results` has by name the `state`, the `modelDir`, the `metrics` (`vertex_api.metrics`), and of a search
-    `bestTrial` and `trials` (`vertex_api.job.job_results`). `results_so_far()` has what is known although the wait has failed.
+    `bestTrial` and `trials` (`vertex_api.job.job_results`). `results_so_far()` has what is known although the wait has
+    failed.
 
     Errors: `pulumi up` fails (`errors.TrainingFailed`) as soon as a job has failed, with the reason, the likely cause
     and its last log lines, or if one is deleted or misses its deadline. Jobs that are active go on, and the next

@@ -82,6 +82,9 @@ def test_a_new_project_trains_and_is_destroyed(template: Path, tmp_path: Path, e
         printed = project.pulumi("up", "--yes", "--skip-preview", "--stack=local")
         results = json.loads(project.pulumi("stack", "output", "results", "--stack=local"))
         assert results["line"]["state"] == "JOB_STATE_SUCCEEDED"
+        metrics = results["line"]["metrics"]
+        assert metrics.keys() == {"meanSquaredError", "steps"}
+        assert f"line: meanSquaredError {metrics['meanSquaredError']:.4g}, steps {metrics['steps']:g}" in printed
         (model,) = (project.root / ".emulator" / "gcs").rglob("line.json")
         assert json.loads(model.read_text())["slope"] == pytest.approx(3, abs=0.01)
         project.pulumi("preview", "--stack=local", "--expect-no-changes")
