@@ -69,7 +69,7 @@ example:
 The report names no project, number, account, token or bucket. --capture writes the answers of Vertex
 AI, masked as well, and --against compares the emulator with them, without a project.
 
-exit codes: 0 all answers agree; 1 some differ, or were not given; 2 wrong usage, or nothing was asked
+exit codes: 0 all answers agree; 1 some differ, were not given, or something is left; 2 no report
 """
 _RUN = """\
 Runs one declared job on this machine, with values of your own: its image is built, its log printed,
@@ -225,7 +225,7 @@ def _parity(args: argparse.Namespace) -> int:
         return 2
     names = ("region", "budget", "bucket", "only", "endpoint", "against", "capture", "json", "yes")
     options = {name: getattr(args, name) for name in names}
-    return command.parity(command.Options(project=args.project or "local", **options))
+    return command.parity(command.Options(project=args.project or "parity-emulator", **options))
 
 
 def convert_legacy(file: Path) -> int:

@@ -3,6 +3,7 @@
 import json
 import secrets
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -15,7 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from vertex_api.estimates.prices import ZERO, Money, bundled_prices
+from vertex_api.validation import formats
 
+from ..review.markdown import count_of
+from ..settings.cloud import check_place
 from . import probes, report
 from .probes import Probe
 from .report import Finding
@@ -23,9 +27,10 @@ from .side import Answer, Journal, ParityFailed, Run, Side, masked
 
 JOURNAL = Path(".parity-journal")
 IMAGE = "python:3.11-slim-bookworm"
-"""What probes run: Vertex AI pulls it from Docker Hub, as it was recorded to take such images (docs/fidelity.md)."""
+"""What probes run, of Docker Hub: an image may be there or in Artifact Registry (page "Create a custom job")."""
 _AT_ONCE = 8
 _START_SECONDS = 60
+_LEFT = "`vertex-training parity --clean` removes what is left"
 _SERVICE_PAUSE, _EMULATOR_PAUSE = 5.0, 0.3
 """Seconds between polls."""
 
@@ -57,32 +62,53 @@ def clean() -> int:
     """Remove what runs that were killed have left. Returns the exit code: 1 if something may still be there."""
     journal = Journal(JOURNAL)
     try:
-        for run in journal.runs():
-            _clean(run)
-            journal.remove(run)
-            print(f"{run.id}: nothing is left")  # noqa: T201
+        with journal.locked():
+            runs = journal.runs()
+            cleaned = [_end(run, journal) for run in runs]
     except ParityFailed as error:
         sys.stderr.write(f"vertex-training: {error}\n")
         return 1
-    return 0
+    found = [f"{run.id}: nothing is left" for run, is_clean in zip(runs, cleaned, strict=True) if is_clean]
+    print("\n".join(found if runs else [f"{JOURNAL}: is not in this folder; no run has left anything from here"]))  # noqa: T201
+    return 0 if all(cleaned) else 1
 
 
 def parity(options: Options) -> int:
-    """Run the probes and write the report to standard output. Returns the exit code: 0, 1 if something differs."""
+    """Run the probes and write the report to standard output.
+
+    Returns the exit code: 0, 1 if something differs or is left, 2 if nothing was asked. Raises OSError for files that
+    cannot be written, before anything is asked.
+    """
     try:
-        chosen = probes.load(options.only)
-        if not chosen:
-            raise ParityFailed(f"--only: no probe is named {' or '.join(options.only)}; --list shows them")
+        chosen = _chosen(options)
         if not options.against:
             _agree(chosen, options)
-        findings = _findings(chosen, options)
+        if options.capture:
+            options.capture.mkdir(parents=True, exist_ok=True)
+        if options.json:
+            options.json.touch()
+        findings, is_clean = _findings(chosen, options)
     except ParityFailed as error:
         sys.stderr.write(f"vertex-training: {error}\n")
         return 2
     sys.stdout.write(report.to_markdown(findings))
     if options.json:
         options.json.write_text(report.to_json(findings), encoding="utf-8")
-    return 1 if any(each.differences or each.failure for each in findings) else 0
+    return 0 if is_clean and not any(each.differences or each.failure for each in findings) else 1
+
+
+def _chosen(options: Options) -> list[Probe]:
+    """Return the probes that the options name. Raises ParityFailed for options that cannot be meant."""
+    for (key, *_), message in check_place({"project": options.project, "region": options.region}):
+        raise ParityFailed(f"--{key}: {message}")
+    if options.bucket and (not formats.STORAGE_URI.matches(f"gs://{options.bucket}") or "/" in options.bucket):
+        raise ParityFailed(f'--bucket: "{options.bucket}" is not the name of a bucket, such as my-bucket')
+    if options.against and not options.against.is_dir():
+        raise ParityFailed(f"--against: {options.against} is no folder of --capture")
+    chosen = probes.load(options.only)
+    if not chosen:
+        raise ParityFailed(f"--only: no probe is named {' or '.join(options.only)}; --list shows them")
+    return chosen
 
 
 def _agree(chosen: Sequence[Probe], options: Options) -> None:
@@ -90,38 +116,64 @@ def _agree(chosen: Sequence[Probe], options: Options) -> None:
     prices = bundled_prices()
     total = sum((probe.cost(options.region, prices) for probe in chosen), ZERO)
     lines = probes.plan_lines(chosen, options.region, prices)
-    place = f"{options.project} in {options.region}"
-    sys.stderr.write("\n".join([f"{len(chosen)} probes in {place}, at most {total} by list price:", *lines]) + "\n")
-    if total > options.budget:
+    heading = (
+        f"{count_of(len(chosen), 'probe')} in {options.project} in {options.region}, at most {total} by list price:"
+    )
+    sys.stderr.write("\n".join([heading, *lines]) + "\n")
+    if unpriced := sorted({name for probe in chosen for name in probe.unpriced(options.region, prices)}):
+        what = ", ".join(unpriced)
+        raise ParityFailed(f"--region: {what} has no price on file in {options.region}; choose another region")
+    if not total <= options.budget:  # nan too
         raise ParityFailed(f"--budget: {Money(options.budget)} is less than {total}; raise it, or choose with --only")
     if options.yes:
         return
     if not sys.stdin.isatty():
         raise ParityFailed("nothing is run before somebody agrees; give --yes")
     sys.stderr.write("Run them? [y/N] ")
-    if input().strip().lower() not in ("y", "yes"):
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise ParityFailed("nothing was run")
 
 
-def _findings(chosen: Sequence[Probe], options: Options) -> list[Finding]:
+def _findings(chosen: Sequence[Probe], options: Options) -> tuple[list[Finding], bool]:
+    """Ask, and remove all that was made. Returns what was found, and whether nothing is left. Raises ParityFailed."""
     id_ = f"parity-{secrets.token_hex(4)}"
-    folder = tempfile.mkdtemp(prefix="vertex-training-parity-")
+    folder = Path(tempfile.gettempdir(), f"vertex-training-{id_}")
     bucket = options.bucket or f"{id_}-{secrets.token_hex(4)}"
-    run = Run(id_, options.project, options.region, options.endpoint, bucket, not options.bucket, folder)
+    url = None if options.against else options.endpoint
+    run = Run(id_, options.project, options.region, url, bucket, not options.bucket, str(folder))
+    service = None if url is None else _service(run)
     journal = Journal(JOURNAL)
-    journal.add(run)
+    with journal.locked(), _terminable():
+        if service:
+            service.check()
+        journal.add(run)
+        try:
+            folder.mkdir(mode=0o700)
+            findings = _ask(chosen, run, service, options)
+        finally:
+            sys.stderr.write("Removing what was made\n")
+            is_clean = _end(run, journal)
+        return findings, is_clean
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Make SIGTERM, which stops a step of CI, a Ctrl-C for the block."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
     try:
-        return _ask(chosen, run, options)
+        yield
     finally:
-        _clean(run, only_emulator=options.against is not None)
-        journal.remove(run)
+        signal.signal(signal.SIGTERM, before)
 
 
-def _ask(chosen: Sequence[Probe], run: Run, options: Options) -> list[Finding]:
-    """Ask both sides, some probes at a time, with a line for each that is done."""
+def _ask(chosen: Sequence[Probe], run: Run, service: Side | None, options: Options) -> list[Finding]:
+    """Ask both sides, some probes at a time, with a line for each that is done. Raises ParityFailed."""
     with _emulator(run) as emulator:
         emulator.make_bucket()
-        service = None if options.against else _service(run)
         if service:
             service.make_bucket()
 
@@ -129,11 +181,11 @@ def _ask(chosen: Sequence[Probe], run: Run, options: Options) -> list[Finding]:
             try:
                 theirs = _theirs(probe)
                 if theirs is None:
-                    return Finding(probe, failure=f"{options.against} has no answers to it")
+                    return Finding(probe, failure="no answers to it were captured")
                 finding = report.compare(probe, theirs, _masked(emulator, probe))
             except ParityFailed as error:
-                finding = Finding(probe, failure=str(error))
-            sys.stderr.write(f"{probe.name}: {finding.failure or f'{len(finding.differences)} differences'}\n")
+                finding = Finding(probe, failure=masked(str(error), run, IMAGE))
+            sys.stderr.write(f"{probe.name}: {finding.failure or count_of(len(finding.differences), 'difference')}\n")
             return finding
 
         def _theirs(probe: Probe) -> list[Answer] | None:
@@ -199,18 +251,32 @@ def _emulator_side(url: str, run: Run) -> Side:
     return Side("emulator", url, url, session, run, IMAGE, _EMULATOR_PAUSE)
 
 
-def _clean(run: Run, *, only_emulator: bool = False) -> None:
-    """Remove all that a run has made on both sides. Raises ParityFailed."""
-    if Path(run.emulator).is_dir():
-        _remove_emulator(run)
-    if not only_emulator:
+def _end(run: Run, journal: Journal) -> bool:
+    """Remove all that a run has made on both sides; returns whether nothing is left. Else the journal keeps the run."""
+    left: list[str] = []
+    for remove in (_clean_service, _remove_emulator):
+        try:
+            remove(run)
+        except ParityFailed as error:
+            left.append(str(error))
+        except KeyboardInterrupt:
+            sys.stderr.write(f"vertex-training: {run.id}: {_LEFT}\n")
+            raise
+    if not left:
+        journal.remove(run)
+    sys.stderr.writelines(f"vertex-training: {reason}; {_LEFT}\n" for reason in left)
+    return not left
+
+
+def _clean_service(run: Run) -> None:
+    if run.service is not None:
         _service(run).clean()
 
 
 def _remove_emulator(run: Run) -> None:
     """Stop the emulator of a run, and remove its containers and its folder. Raises ParityFailed."""
     deadline = time.monotonic() + _START_SECONDS
-    while True:
+    while Path(run.emulator).is_dir():
         _vertex_emulator("stop", run)
         try:
             _vertex_emulator("reset", run, "--yes")
@@ -220,7 +286,6 @@ def _remove_emulator(run: Run) -> None:
             time.sleep(_EMULATOR_PAUSE)
         else:
             shutil.rmtree(run.emulator, ignore_errors=True)
-            return
 
 
 def _vertex_emulator(verb: str, run: Run, *options: str) -> str:

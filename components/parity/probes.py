@@ -21,11 +21,13 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from vertex_api.estimates.cost import estimate_cost
+from vertex_api.estimates.cost import Cost, estimate_cost
 from vertex_api.estimates.prices import ZERO, Money, Prices
 from vertex_api.job import parse_job
 from vertex_api.messages import set_at
 from vertex_api.names import KINDS
+
+from ..review.markdown import count_of
 
 _FOLDER = Path(__file__).parent / "probes"
 _BASE = "_base.yaml"
@@ -59,15 +61,21 @@ class Probe:
     is_opt_in: bool = False
 
     def cost(self, region: str, prices: Prices) -> Money:
-        """Return what its jobs cost at most, if each runs until its timeout. A job that is invalid is refused."""
-        total = ZERO
+        """Return what its jobs cost at most, if each runs until its timeout."""
+        return sum((each.total for each in self._costs(region, prices)), ZERO)
+
+    def unpriced(self, region: str, prices: Prices) -> set[str]:
+        """Return what its jobs take that has no price on file in a region, so that `cost` leaves it out."""
+        return {name for each in self._costs(region, prices) for name in each.unpriced}
+
+    def _costs(self, region: str, prices: Prices) -> Iterator[Cost]:
+        """Yield the cost of each job. One that is invalid is refused, or cancelled at once."""
         for step in self.steps:
             kind = KINDS.get(step.path.partition("?")[0])
             if step.method == "POST" and kind:
                 job, problems = parse_job(kind, fill(step.body, _EXAMPLES), is_name_required=True)
                 if job and not problems:
-                    total += estimate_cost(job, region, prices).total
-        return total
+                    yield estimate_cost(job, region, prices)
 
 
 def load(patterns: Sequence[str] = ()) -> list[Probe]:
@@ -119,4 +127,4 @@ def plan_lines(probes: Sequence[Probe], region: str, prices: Prices) -> Iterator
     costs = [(probe, probe.cost(region, prices)) for probe in probes]
     yield from (f"  {probe.name}: at most {cost}, {probe.title}" for probe, cost in costs if cost)
     if free := [probe for probe, cost in costs if not cost]:
-        yield f"  {len(free)} others run nothing"
+        yield f"  {count_of(len(free), 'probe')} that cost nothing"

@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from ..review.markdown import count_of
 from .probes import Probe
 from .side import Answer, ParityFailed
 
@@ -86,7 +87,8 @@ def to_markdown(findings: Sequence[Finding]) -> str:
     failed = [each for each in findings if each.failure]
     agree = len(findings) - len(differing) - len(failed)
     lines = [f"# Vertex AI and the emulator, {datetime.now(UTC):%Y-%m-%d}", ""]
-    lines += [f"{len(findings)} probes: {agree} agree, {len(differing)} differ, {len(failed)} were not asked."]
+    counts = f"{agree} agree{'s' * (agree == 1)}, {len(differing)} differ, {len(failed)} were not asked."
+    lines += [f"{count_of(len(findings), 'probe')}: {counts}"]
     for finding in differing:
         rows = ", ".join(f"`{row}`" for row in finding.probe.rows)
         lines += ["", f"## {finding.probe.name}: {finding.probe.title}", "", f"Rows: {rows}", ""]

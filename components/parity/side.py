@@ -1,6 +1,7 @@
 """A side, Vertex AI or the emulator: it answers probes, and nothing that they make is left in it."""
 
 import contextlib
+import fcntl
 import json
 import os
 import re
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from vertex_api import credentials
 from vertex_api.names import KINDS, TERMINAL_STATES
 
 from ..errors import ComponentError
@@ -22,6 +24,9 @@ END_SECONDS = 1800.0
 """How long a job may take: Vertex AI needs some minutes to start one."""
 CLEAN_SECONDS = 300.0
 _CALL_SECONDS = 60
+_PASSING = (502, 503, 504)
+"""Answers that say nothing of what was asked; a call is made again at most `_RETRIES` times after them."""
+_RETRIES = 3
 _COLLECTIONS = (*KINDS, "models")
 _UNTIL = {"running": TERMINAL_STATES | {"JOB_STATE_RUNNING"}, "ended": TERMINAL_STATES}
 
@@ -37,8 +42,8 @@ class Run:
     id: str
     project: str
     region: str
-    service: str
-    """The URL of the service, "" for Google's."""
+    service: str | None
+    """The URL of the service, "" for Google's, None if captured answers stand for it."""
     bucket: str
     owns_bucket: bool
     emulator: str
@@ -73,6 +78,22 @@ class Journal:
     def remove(self, run: Run) -> None:
         """Forget a run that has left nothing."""
         self._write([each for each in self.runs() if each.id != run.id])
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep others that use this file out for the block. Raises ParityFailed if one is at work.
+
+        The lock is on the folder, so that no file is left, and ends with its process.
+        """
+        folder = os.open(self.file.absolute().parent, os.O_RDONLY)
+        try:
+            try:
+                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise ParityFailed(f"{self.file}: another run is at work in this folder; wait for it") from error
+            yield
+        finally:
+            os.close(folder)
 
     def _write(self, runs: list[Run]) -> None:
         if not runs:
@@ -167,6 +188,7 @@ class Side:
 
     def _call(self, method: str, path: str, body: Any = None) -> Any:
         import requests
+        from google.auth.exceptions import GoogleAuthError
 
         if path.startswith(STORAGE):
             url = f"{self.storage}/{path.removeprefix(STORAGE)}"
@@ -174,16 +196,37 @@ class Side:
             url = f"{self.api}/v1/{path}"
         else:
             url = f"{self.api}/v1/{self.parent}/{path}"
-        try:
-            # The same content type whatever is sent: both sides then read it by the same rule.
-            return self.session.request(method, url, json=body, timeout=_CALL_SECONDS)
-        except requests.RequestException as error:
-            raise ParityFailed(f"{self.name}: {url}: no answer ({type(error).__name__})") from error
+        for pauses_left in reversed(range(_RETRIES + 1)):
+            try:
+                # The same content type whatever is sent: both sides then read it by the same rule.
+                reply = self.session.request(method, url, json=body, timeout=_CALL_SECONDS)
+            except requests.RequestException as error:
+                raise ParityFailed(f"{self.name}: {url}: no answer ({type(error).__name__})") from error
+            except GoogleAuthError as error:
+                raise ParityFailed(f"{self.name}: {credentials.explain(error)}") from error
+            if reply.status_code not in _PASSING or not pauses_left:
+                return reply
+            time.sleep(self.pause)
+        raise AssertionError
+
+    def check(self) -> None:
+        """Raise ParityFailed if the side does not let the probes ask it."""
+        for _ in self._labelled(_COLLECTIONS[0]):
+            pass
 
     def make_bucket(self) -> None:
         """Create the bucket of the run, if it is to have one of its own. Raises ParityFailed."""
         if self.run.owns_bucket:
-            body = {"name": self.run.bucket, "location": self.run.region, "labels": {RUN_LABEL: self.run.id}}
+            body = {
+                "name": self.run.bucket,
+                "location": self.run.region,
+                "labels": {RUN_LABEL: self.run.id},
+                "softDeletePolicy": {"retentionDurationSeconds": "0"},  # else what is deleted is kept for a week
+                "iamConfiguration": {
+                    "uniformBucketLevelAccess": {"enabled": True},
+                    "publicAccessPrevention": "enforced",
+                },  # policies of organizations ask for both
+            }
             reply = self._call("POST", f"{STORAGE}storage/v1/b?project={self.run.project}", body)
             if not reply.ok:
                 raise ParityFailed(f"{self.name}: {self.run.bucket}: is not created ({_message(reply)}); give --bucket")
@@ -194,40 +237,54 @@ class Side:
             for name in [*self._labelled(collection)]:
                 self._remove(name)
         bucket = f"{STORAGE}storage/v1/b/{self.run.bucket}"
-        listed = self._call("GET", f"{bucket}/o?prefix={quote(self.run.folder + '/', safe='')}")
-        for item in _json(listed).get("items", []) if listed.ok else []:
-            self._call("DELETE", f"{bucket}/o/{quote(item['name'], safe='')}")
+        while items := self._listed(f"{bucket}/o?prefix={quote(self.run.folder + '/', safe='')}").get("items"):
+            for item in items:
+                self._delete(f"{bucket}/o/{quote(item['name'], safe='')}")
         if self.run.owns_bucket:
-            reply = self._call("DELETE", bucket)
-            if not reply.ok and reply.status_code != 404:
-                raise ParityFailed(f"{self.name}: {self.run.bucket}: is not deleted ({_message(reply)})")
+            self._delete(bucket)
+
+    def _delete(self, path: str) -> None:
+        reply = self._call("DELETE", path)
+        if not reply.ok and reply.status_code != 404:
+            raise ParityFailed(f"{self.name}: {path.removeprefix(STORAGE)}: is not deleted ({_message(reply)})")
+
+    def _listed(self, path: str) -> Any:
+        """Return a page of a list, an empty one of a bucket that does not exist. Raises ParityFailed."""
+        reply = self._call("GET", path)
+        if reply.status_code == 404 and path.startswith(STORAGE):
+            return {}
+        page = _json(reply)
+        if reply.ok and isinstance(page, dict):
+            return page
+        shown = path.removeprefix(STORAGE).partition("?")[0]
+        raise ParityFailed(f"{self.name}: {shown}: is not listed ({_message(reply)})")
 
     def _labelled(self, collection: str) -> Iterator[str]:
         wanted = f'labels.{RUN_LABEL}="{self.run.id}"'
         path, token = f"{collection}?filter={quote(wanted)}", ""
         while True:
-            reply = self._call("GET", f"{path}&pageToken={quote(token)}" if token else path)
-            if not reply.ok:
-                raise ParityFailed(f"{self.name}: {collection}: are not listed ({_message(reply)})")
-            page = _json(reply)
+            page = self._listed(f"{path}&pageToken={quote(token)}" if token else path)
             yield from (str(each["name"]) for each in page.get(collection, []))
             token = page.get("nextPageToken", "")
             if not token:
                 return
 
     def _remove(self, name: str) -> None:
-        """Cancel and delete one resource of the run; whatever else is gone or going already."""
+        """Cancel and delete one resource of the run, and return when it is gone. Raises ParityFailed."""
         collection = name.split("/")[-2]
         if collection not in _COLLECTIONS:
             return
         deadline = time.monotonic() + CLEAN_SECONDS
-        while (reply := self._call("GET", name)).ok:
-            if _json(reply).get("state", "JOB_STATE_SUCCEEDED") not in TERMINAL_STATES:
+        while (reply := self._call("GET", name)).status_code != 404:
+            state = _json(reply).get("state", "JOB_STATE_SUCCEEDED") if reply.ok else ""
+            if state in TERMINAL_STATES:
+                reply = self._call("DELETE", name)
+                if reply.ok:
+                    return
+            elif reply.ok and not state.endswith("CANCELLING"):
                 self._call("POST", f"{name}:cancel", {})
-            elif self._call("DELETE", name).ok:
-                return
-            if time.monotonic() > deadline:
-                raise ParityFailed(f"{self.name}: {name}: is not removed after {CLEAN_SECONDS:g} s; delete it by hand")
+            if time.monotonic() > deadline or reply.status_code in (401, 403):
+                raise ParityFailed(f"{self.name}: {name}: is not removed ({state or _message(reply)})")
             time.sleep(self.pause)
 
 
@@ -270,7 +327,11 @@ _MASKS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), name)
     for pattern, name in (
         (r"ya29\.[\w.-]+|Bearer \S+|eyJ[\w-]+\.[\w-]+\.[\w-]*", "TOKEN"),
-        (r"[\w.+-]+@[\w-]+(\.[\w-]+)+", "ACCOUNT"),
+        (r"AIza[\w-]{30,}", "TOKEN"),
+        (r"[\w.+-]+(@|%40)[\w-]+(\.[\w-]+)+|principal(Set)?://[^\s\"']+", "ACCOUNT"),
+        (r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "UUID"),
+        (r"\b[a-z][a-z0-9-]*-tp\b", "TENANT"),
+        (r"\b\d{1,3}(\.\d{1,3}){3}\b", "ADDRESS"),
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "TIME"),
         (r"https?://[^/\s\"]+", "ENDPOINT"),
         (r"\bprojects/\d+", "projects/NUMBER"),

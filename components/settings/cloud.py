@@ -54,7 +54,7 @@ def violations(stack_values: Mapping[str, Any]) -> Iterator[Violation]:
         if key not in stack_values:
             default = f"; set it, or gcp:{key}" if key != "projectNumber" else ""
             yield (key,), f"is required by the target gcp{default}"
-    yield from _formats(stack_values)
+    yield from check_place(stack_values)
     paths: list[KeyPath] = [("labels",), *((part, "labels") for part in _LABELLED)]
     for path in paths:
         yield from formats.check_labels(value_at(stack_values, path) or {}, path)
@@ -89,8 +89,8 @@ def violations(stack_values: Mapping[str, Any]) -> Iterator[Violation]:
             yield ("prices", *path), message
 
 
-def _formats(values: Mapping[str, Any]) -> Iterator[Violation]:
-    """The project and the region are parts of every URL, so a mistake in them would fail every call."""
+def check_place(values: Mapping[str, Any]) -> Iterator[Violation]:
+    """Find a `project` and a `region` that none can be: they are parts of every URL, and the region of its host."""
     project, region = values.get("project"), values.get("region")
     if project is not None and not _PROJECT.fullmatch(project):
         form = "6 to 30 lower-case letters, digits and hyphens, as `gcloud projects list` says"

@@ -1,12 +1,15 @@
 """Probes are about rows of docs/fidelity.md, cost what is said, and mark what they make; what they show is masked."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
+from google.auth.exceptions import RefreshError
 from vertex_training.parity import command, probes, report
-from vertex_training.parity.side import Answer, Journal, ParityFailed, Run, masked
+from vertex_training.parity.side import Answer, Journal, ParityFailed, Run, Side, masked
 
 from vertex_api.estimates.prices import bundled_prices
 from vertex_api.names import KINDS
@@ -56,22 +59,22 @@ def test_all_probes_together_cost_less_than_the_default_budget() -> None:
     assert success.cost("us-central1", prices) == pytest.approx(0.03, abs=0.002)
 
 
-def test_a_run_above_its_budget_asks_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert command.parity(command.Options(**{**OPTIONS, "budget": 0.01})) == 2
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert "--budget: 0.01 USD is less than" in shown.err
-    assert [*tmp_path.iterdir()] == []
-
-
 @pytest.mark.parametrize(
     ("options", "reason"),
-    [({"yes": False}, "give --yes"), ({"only": ["no-such"]}, "no probe is named no-such; --list shows them")],
+    [
+        ({"budget": 0.01}, "--budget: 0.01 USD is less than"),
+        ({"budget": float("nan")}, "--budget: nan"),
+        ({"region": "mars-east9", "budget": 9.0}, "--region: e2-standard-4"),
+        ({"region": "evil.example/"}, '--region: "evil.example/" is not the name of a region'),
+        ({"project": "1234567890"}, '--project: "1234567890" is not the id of a project'),
+        ({"bucket": "gs://b/c"}, '--bucket: "gs://b/c" is not the name of a bucket'),
+        ({"against": Path("/no/such")}, "--against: /no/such is no folder"),
+        ({"yes": False}, "give --yes"),
+        ({"only": ["no-such"]}, "no probe is named no-such; --list shows them"),
+        ({"endpoint": "http://127.0.0.1:1"}, "no answer (ConnectionError)"),
+    ],
 )
-def test_nothing_runs_without_consent_or_probes(
+def test_nothing_runs_that_should_not(
     options: dict[str, Any],
     reason: str,
     tmp_path: Path,
@@ -80,7 +83,9 @@ def test_nothing_runs_without_consent_or_probes(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert command.parity(command.Options(**OPTIONS | options)) == 2
-    assert reason in capsys.readouterr().err
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err.count(reason)) == ("", 1)
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_what_is_shown_names_nobody() -> None:
@@ -90,14 +95,76 @@ def test_what_is_shown_names_nobody() -> None:
         "etag": "abc",
         "error": {
             "message": "acme-canary: nobody@acme-canary.iam.gserviceaccount.com may not read gs://acme-bucket/x with "
-            "ya29.a0Af_secret; see https://console.example.com/x?project=123456789012 for job_id%2F7468771114961862656"
+            "ya29.a0Af_secret; see https://console.example.com/x?project=123456789012 for job_id%2F7468771114961862656 "
+            "as%40acme.example or principal://iam.googleapis.com/locations/global/workforcePools/staff/subject/some "
+            "in a1b2c3-tp at 10.128.0.7 with AIzaSyA1234567890abcdefghijklmnopqrstuv"
         },
         "labels": {"parity_run": "parity-1"},
     }
     text = str(masked(answer, RUN, "python:3"))
-    for secret in ("acme", "123456789012", "7468771114961862656", "ya29", "nobody", "2026-11-26", "abc", "parity-1"):
+    for secret in (
+        "acme",
+        "123456789012",
+        "7468771114961862656",
+        "ya29",
+        "nobody",
+        "2026-11-26",
+        "abc",
+        "parity-1",
+        "some",
+        "staff",
+        "a1b2c3",
+        "10.128",
+        "AIza",
+    ):
         assert secret not in text
     assert "may not read gs://BUCKET/x with TOKEN" in text
+
+
+class Session:
+    """Gives answers in turn, or raises them; `calls` is what it was asked."""
+
+    def __init__(self, *replies: Any) -> None:
+        self.replies, self.calls = [*replies], list[str]()
+
+    def request(self, method: str, url: str, **_: Any) -> Any:
+        self.calls.append(f"{method} {url.removeprefix('http://x/v1/')}")
+        reply = self.replies.pop(0)
+        if isinstance(reply, Exception):
+            raise reply
+        status, body = reply
+        response = requests.Response()
+        response.status_code, response._content = status, json.dumps(body).encode()
+        return response
+
+
+def side(*replies: Any) -> tuple[Side, Session]:
+    session = Session(*replies)
+    return Side("service", "http://x", "http://x", session, RUN, "image", 0), session
+
+
+def test_a_job_is_removed_only_if_it_is_gone() -> None:
+    name = "projects/1/locations/r/customJobs/2"
+    page = {"customJobs": [{"name": name}]}
+    running, ended = {"state": "JOB_STATE_RUNNING"}, {"state": "JOB_STATE_CANCELLED"}
+    going = {"state": "JOB_STATE_CANCELLING"}
+    empty: list[Any] = [(200, {})] * 3
+    asked, session = side(
+        (200, page), (200, running), (200, {}), (503, {}), (200, going), (429, {}), (200, ended), (200, {}),
+        *empty, (200, {}), (204, {}),
+    )  # fmt: skip
+    asked.clean()
+    assert session.replies == []
+    assert [call.partition(" ")[0] for call in session.calls[1:8]] == ["GET", "POST", *["GET"] * 4, "DELETE"]
+    denied, _ = side((200, page), (403, {"error": {"message": "Permission denied"}}))
+    with pytest.raises(ParityFailed, match=r"customJobs/2: is not removed \(Permission denied\)"):
+        denied.clean()
+
+
+def test_a_token_that_ends_is_one_line() -> None:
+    asked, _ = side(RefreshError("('invalid_grant: expired', {})"))  # type: ignore[no-untyped-call]
+    with pytest.raises(ParityFailed, match=r"^service: [^\n]+$"):
+        asked.check()
 
 
 def answers(body: Any, states: tuple[str, ...] = ()) -> list[Answer]:
