@@ -65,7 +65,7 @@ SEEDED: dict[str, tuple[str, str, str, Edit]] = {
     "bad-key": ("POST customJobs", "body.error.message", "my-key", replaces("my-key", "the key")),
     "bad-label": ("POST customJobs", "body.error.message", "Team", replaces("labels", "label")),
     "bad-timeout": ("POST customJobs", "body.error.message", "1h", replaces("timeout", "time_out")),
-    "no-image": ("POST customJobs", "body.error.message", "is required", replaces("is required", "is missing")),
+    "no-image": ("POST customJobs", "body.error.message", "image_uri", replaces("is required", "is missing")),
     "create-fields": ("POST customJobs", "body.jobSpec.enableWebAccess", '"vision"', changes("enableWebAccess", None)),
     "create-snake-case": ("POST customJobs", "body.jobSpec.satisfiesPzs", "-snake", changes("satisfiesPzs", False)),
     "enums-as-numbers": ("GET ${job}?alt=json;enum-encoding=int", "body.labels.parity_run", "-as-numbers",
