@@ -78,7 +78,7 @@ def test_one_stack_trains_in_two_regions(project: Project) -> None:
 
 def test_a_job_before_the_stack_is_one_error(project: Project) -> None:
     (project.root / "__main__.py").write_text(JOBS + BEFORE_THE_STACK)
-    said = project.pulumi("preview", fails=True)
+    said = project.pulumi("preview", "--stack", "local", fails=True)
     error, engines_own = re.findall(r"error: (.*)", said.partition("Diagnostics:")[2])
     assert error.startswith('TrainingStack "training": must be made before the first resource ')
     assert engines_own.startswith("an unhandled error occurred: program exited")
