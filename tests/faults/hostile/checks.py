@@ -38,7 +38,7 @@ class AnswerChecks:
             self._report.wrong.append(f"{status}: {line}: {content[:300]!r}; body {body[:500]!r}")
         if any(secret in content for secret in self._secrets):
             self._report.wrong.append(f"disclosed: {line}")
-        if media_type != "application/json" or not content or len(content) > _MAX_JSON_BYTES:
+        if media_type.partition(";")[0] != "application/json" or not content or len(content) > _MAX_JSON_BYTES:
             return None
         try:
             return json.loads(content)
