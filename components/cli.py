@@ -1,4 +1,4 @@
-"""The command `vertex-training`: a look at a project, reviews of previews, parity with Vertex AI, prices, and more.
+"""The command `vertex-training`: a look at a project, jobs on this machine, reviews of previews, prices, and more.
 
 Each command imports what it needs when it runs: Pulumi's SDK and the API's types take half of a second, and `--help`
 needs neither. argparse stays: it is loaded in 8 ms, and three lines describe an option.
@@ -84,6 +84,21 @@ examples:
 
 exit codes: 0 the job succeeded; else that of its container, or 1; 2 it was not run
 """
+_REHEARSE = """\
+Runs jobs on this machine, small, before they are submitted: all that a stack declares, or exactly those
+that a preview creates or replaces, in order, each after the jobs that it needs. The key `rehearse` of a
+job or of the stack, and --set, make them small. Nothing of the project's stacks changes, and Pulumi is
+not needed.
+"""
+_REHEARSE_EPILOG = """\
+examples:
+  vertex-training rehearse --set vars.epochs=1 --set timeout=300s
+  pulumi preview --json --stack dev > preview.json && vertex-training rehearse preview.json
+  vertex-training rehearse --save main.json        on the base branch, then on yours:
+  vertex-training rehearse --against main.json
+
+exit codes: 0 no job failed; 1 one did; 2 nothing was rehearsed
+"""
 _CONVERT = """\
 Converts a training job of the legacy AI Platform Training (a Job, or a TrainingInput alone; YAML or
 JSON) into a declaration, and writes it to standard output. Comments in it name what Vertex AI does
@@ -152,6 +167,20 @@ def _parser() -> Parser:
     command.add_argument("--stack", metavar="S", help="whose declarations and vars; default: the one with target local")
     command.add_argument("--output", type=Path, metavar="DIR", help="where its outputs go; default: runs/NAME-TIME")
 
+    help = "run jobs on this machine, small, before they are submitted"
+    command = add("rehearse", _rehearse, help, _REHEARSE, _REHEARSE_EPILOG)
+    help = "run the jobs that this output of `pulumi preview --json` creates or replaces; - for stdin"
+    command.add_argument("preview", nargs="?", metavar="preview.json", help=help)
+    command.add_argument("--stack", metavar="S", help="default: that of the preview, or the one with target local")
+    command.add_argument("--only", action="append", default=[], metavar="NAME", help="run these jobs; repeatable")
+    help = "of all jobs: vars.NAME=VALUE, timeout=DURATION, maxTrialCount=N, args=[...]; repeatable"
+    command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=help)
+    help = "a secret that they use, from the variable of that name or from a file; repeatable"
+    command.add_argument("--secret", action="append", default=[], metavar="NAME[=@FILE]", help=help)
+    command.add_argument("--against", type=Path, metavar="FILE", help="compare with a rehearsal that was saved")
+    command.add_argument("--save", type=Path, metavar="FILE", help="write the report as JSON, too")
+    command.add_argument("--format", choices=("table", "markdown", "json"), default="table", help="default: table")
+
     help = "check that a plan is newer than the stack's state"
     command = add("check-plan", _check_plan, help, _CHECK_PLAN, _CHECK_PLAN_EPILOG)
     command.add_argument("plan", metavar="plan.json", help="the file of `pulumi preview --save-plan`")
@@ -211,6 +240,13 @@ def _run(args: argparse.Namespace) -> int:
     from .rehearsal.run import run
 
     return run(args.job, args.stack, args.set, args.secret, args.output)
+
+
+def _rehearse(args: argparse.Namespace) -> int:
+    from .rehearsal.rehearse import Options, rehearse
+
+    names = ("preview", "stack", "only", "set", "secret", "against", "save", "format")
+    return rehearse(Options(**{name: getattr(args, name) for name in names}))
 
 
 def _parity(args: argparse.Namespace) -> int:

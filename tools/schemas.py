@@ -126,6 +126,7 @@ class Builder:
         required = schema.pop("allOf", [])
         schema["properties"] |= {
             "lifecycle": self.reference(shapes.Lifecycle),
+            "rehearse": self.reference(shapes.Rehearse),
             "spec": self.reference(shapes.SpecFile),
         }
         spelled = [rule for rule in required if "displayName" not in json.dumps(rule)]

@@ -23,7 +23,7 @@ from vertex_api.validation.shape import FieldProblem, canonicalize
 from ..errors import Problem
 from ..schema import interpolation, shapes
 
-LIFECYCLE, SPEC = "lifecycle", "spec"
+LIFECYCLE, REHEARSE, SPEC = "lifecycle", "rehearse", "spec"
 """The keys of a declared job that are no fields of the API's message."""
 Place = Callable[[KeyPath, str], Problem]
 """Where a job stands: it makes a problem of a path in the job and a message."""
@@ -38,7 +38,7 @@ class Training:
 
     `spec` is None if it has problems, and an output as long as it has outputs of other resources in it. In a
     declaration's, references to images, packages, secrets and jobs are left. `referenced` are the jobs whose results
-    it refers to. `region` is where a job of a preview runs; elsewhere its stack says so.
+    it refers to. `region` is where a job of a preview runs; elsewhere its stack says so. `rehearse` makes it small.
     """
 
     kind: Kind
@@ -48,6 +48,7 @@ class Training:
     referenced: frozenset[str] = frozenset()
     place: Place = field(default=lambda path, message: Problem("", show_path(path), message), compare=False)
     region: str = ""
+    rehearse: shapes.Rehearse = field(default_factory=lambda: shapes.Rehearse(), compare=False)
 
     @classmethod
     def parse(

@@ -25,8 +25,8 @@ _TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
 def review(preview_file: str, base_file: str | None, output_format: str) -> int:
     """Write the review of a preview, or why there is none to standard error. Returns the exit code: 0 or 1."""
     try:
-        preview = PreviewDocument.parse(_read(preview_file), preview_file)
-        base = PreviewDocument.parse(_read(base_file), base_file) if base_file else None
+        preview = PreviewDocument.parse(read(preview_file), preview_file)
+        base = PreviewDocument.parse(read(base_file), base_file) if base_file else None
         if base and base.stack and preview.stack:
             own, others = f"{preview.project}/{preview.stack}", f"{base.project}/{base.stack}"
             if own != others:
@@ -51,7 +51,7 @@ class PlanUnusable(ComponentError):
 def check_plan(plan_file: str, state_file: str) -> int:
     """Write to standard error why a plan must not be applied. Returns the exit code: 0 or 1."""
     try:
-        plan, state = _read(plan_file), _read(state_file)
+        plan, state = read(plan_file), read(state_file)
         require_newer(plan, state, plan_file, state_file)
     except PlanUnusable as error:
         sys.stderr.write(f"vertex-training: {error}\n")
@@ -95,7 +95,7 @@ def _time(fields: Mapping[str, Any], file_name: str) -> datetime:
         raise PlanUnusable(f"{file_name}: has no time in its manifest") from error
 
 
-def _read(file: str) -> str:
+def read(file: str) -> str:
     """Return the text of a file, or of standard input for `-`. Bytes that are not UTF-8 are replaced.
 
     Raises OSError for more than `MAX_BYTES`.

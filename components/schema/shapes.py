@@ -134,6 +134,15 @@ LIFECYCLE: dict[str, Option] = {
 }
 
 
+class Rehearse(ClosedTypedDict, total=False):
+    """What makes a job small for `vertex-training rehearse`. No resource has it."""
+
+    vars: dict[str, Any]
+    timeout: formats.PositiveDuration
+    maxTrialCount: formats.Positive
+    args: list[String]
+
+
 class SpecFile(ClosedTypedDict, total=False):
     """A file that holds the fields of a job."""
 
@@ -359,6 +368,7 @@ class _StackKeys(Declarations, Cloud, total=False):
     emulator: Emulator
     submissionsPerMinute: formats.Positive
     guardrails: Guardrails
+    rehearse: Rehearse
 
 
 class Stack(_StackKeys):

@@ -20,13 +20,14 @@ from ..errors import Problem
 from ..images.declaration import image_violations
 from ..jobs.references import link_jobs, order_violations
 from ..packages import violations as package_violations
-from ..plan.training import LIFECYCLE, NOT_KNOWN, SPEC, Timetable, Training, job_names, parse_spec
+from ..plan.training import LIFECYCLE, NOT_KNOWN, REHEARSE, SPEC, Place, Timetable, Training, job_names, parse_spec
 from ..schema import interpolation, shapes
 from ..schema.source import SourceFile
 from . import builders
 from .entries import SECTIONS, Entries, Entry
 
 _JOB_TABLES = ("vars", "images", "packages", "secrets", interpolation.JOBS)
+_OWN_KEYS = (LIFECYCLE, REHEARSE, SPEC)
 _CONTAINERS, _SECRET_FIELDS = {"containerSpec", "pythonPackageSpec"}, {"env", "args", "command"}
 _RESULT_AS_VALUE = "is known only after that job, so it can be used in texts only"
 # In the API, the inputs of a pipeline's task are free JSON.
@@ -71,7 +72,7 @@ class _Parser:
 
     def __init__(self, entries: Entries, stack_file: SourceFile, stack: Mapping[str, Any], root: Path) -> None:
         self.declared = Declared()
-        self._entries, self._stack, self._root = entries, stack, root
+        self._entries, self._stack_file, self._stack, self._root = entries, stack_file, stack, root
         self._resolved: list[Resolved] = []
         self._unknown_lifecycles: set[str] = set()
         """The jobs of which it is not known who submits them."""
@@ -142,6 +143,11 @@ class _Parser:
         known = self._entries["vars"].keys() | set[str]().union(*(each.used_vars for each in self._resolved))
         for name in first_problems(self._own_vars.keys() - known):
             self._refuse(self._own_vars[name], [((), f"nothing uses it{did_you_mean(name, known)}")])
+        sizes: list[tuple[Place, Any]] = [(each.place, each.rehearse) for each in trainings]
+        sizes.append((self._stack_file.problem, self._stack.get(REHEARSE) or {}))
+        for place, size in sizes:
+            for name in first_problems(size.get("vars", {}).keys() - known):
+                problems.append(place((REHEARSE, "vars", name), f"is no var{did_you_mean(name, known)}"))
 
 
 def _var_violations(value: Any) -> Iterator[Violation]:
@@ -193,7 +199,7 @@ def _allowed_tables(section: str, path: KeyPath) -> tuple[str, ...]:
     Secrets are for a container's environment and command line. All other fields end in plain places: names and labels
     in lists and links, output folders in outputs and logs.
     """
-    if section in KINDS and path[:1] != (LIFECYCLE,):
+    if section in KINDS and path[:1] not in ((LIFECYCLE,), (REHEARSE,)):
         parts = {to_camel(str(part)) for part in path}
         may_have_secrets = _CONTAINERS & parts and _SECRET_FIELDS & parts
         return _JOB_TABLES if may_have_secrets else tuple(table for table in _JOB_TABLES if table != "secrets")
@@ -235,8 +241,10 @@ def _training(resolved: Resolved) -> tuple[Training, list[Violation]]:
     if isinstance(lifecycle, Mapping) and "rerun" in lifecycle:  # the only free text: all others are names and numbers
         lifecycle = {**lifecycle, "rerun": interpolation.expand(lifecycle["rerun"], {})}
     training, problems = Training.parse(kind, entry.name, NOT_KNOWN, lifecycle, entry.problem)
+    written = {} if declared.get(REHEARSE) is None else declared[REHEARSE]
+    size, misshapen = canonicalize(shapes.Rehearse, interpolation.expand(written, {}))
     # The fields of a spec file have been merged.
-    body = {key: value for key, value in declared.items() if key not in (LIFECYCLE, SPEC)}
+    body = {key: value for key, value in declared.items() if key not in _OWN_KEYS}
     if not training.is_adopted and not body.keys() & {"displayName", "display_name"}:
         body = {"displayName": entry.name, **body}
     spec, wrong = parse_spec(kind, body, is_adopted=training.is_adopted)
@@ -245,12 +253,13 @@ def _training(resolved: Resolved) -> tuple[Training, list[Violation]]:
         spec, wrong = parse_spec(kind, body, is_adopted=training.is_adopted)
     results = dict(resolved.results)
     violations: list[Violation] = [(problem.path, problem.message) for problem in problems]
+    violations += [((REHEARSE, *each.path), each.message) for each in misshapen]
     for problem in wrong:
         message = _explain_unknown(kind, problem.path) or problem.message
         if result := results.get(problem.path):
             message = f"${{{interpolation.JOBS}.{result}}} {_RESULT_AS_VALUE}"
         violations.append((problem.path, message))
-    return replace(training, spec=spec), violations
+    return replace(training, spec=spec, rehearse={} if misshapen else size), violations
 
 
 def _quote_numbers(source: Any, body: Any, paths: Iterable[KeyPath]) -> None:
@@ -270,7 +279,7 @@ def _explain_unknown(kind: Kind, path: KeyPath) -> str | None:
         return f"unknown field; it belongs under {LIFECYCLE}"
     if kind == TRAINING_PIPELINE and any(name in message_fields(inputs) for inputs in _TASK_INPUTS):
         return f"unknown field; it belongs under {kind.spec_field}"
-    return unknown_field(kind.typed_dict, path, (LIFECYCLE, SPEC))
+    return unknown_field(kind.typed_dict, path, _OWN_KEYS)
 
 
 def _schedule_problems(

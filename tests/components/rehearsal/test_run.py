@@ -1,69 +1,18 @@
 """`vertex-training run`: a declared job with other values, in a target that is gone afterwards."""
 
-import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
-import docker
 import pytest
 from vertex_training.rehearsal.run import run
 from vertex_training.rehearsal.target import throw_away
 
-from tests.vertex_emulator.running import IMAGE, until
+from tests.vertex_emulator.running import until
 
-Write = Callable[[str], None]
-PROJECT = "name: one-off\nruntime: python\nstackConfigDir: stacks\n"
-LOCAL = "config:\n  vertex-training:target: local\n  vertex-training:include: [jobs.yaml]\n"
-CLOUD = """\
-config:
-  vertex-training:target: gcp
-  vertex-training:project: acme-dev
-  vertex-training:projectNumber: "123456789012"
-  vertex-training:region: europe-west4
-  vertex-training:include: [jobs.yaml]
-  vertex-training:guardrails: {machineTypes: [e2-*]}
-  vertex-training:vars: {code: 5}
-  vertex-training:secrets: {token: {secure: AAAA}}
-  vertex-training:registry: {repository: training}
-"""
-WRITE = "import os, sys; p = os.environ['AIP_MODEL_DIR'].replace('gs://', '/gcs/'); os.makedirs(p, exist_ok=True)"
-
-
-def job(script: str, *args: str, env: str = "") -> str:
-    """A declared job that runs a Python script; `env` is the reference that its variable T has."""
-    container = {"imageUri": IMAGE, "command": ["python3", "-c", script], "args": [*args]}
-    container |= {"env": [{"name": "T", "value": env}]} if env else {}
-    pool = {"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": container}
-    return json.dumps({"jobSpec": {"scheduling": {"timeout": "60s"}, "workerPoolSpecs": [pool]}}) + "\n"
-
-
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
-    """Writes the jobs of a project in the current folder, with a stack for each target."""
-    folder = tmp_path / "project"
-    (folder / "stacks").mkdir(parents=True)
-    (folder / "Pulumi.yaml").write_text(PROJECT)
-    (folder / "stacks" / "Pulumi.local.yaml").write_text(LOCAL)
-    (folder / "stacks" / "Pulumi.dev.yaml").write_text(CLOUD)
-    monkeypatch.chdir(folder)
-    (tmp_path / "temporary").mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
-    return lambda jobs: (folder / "jobs.yaml").write_text(f"vars: {{code: 0}}\ncustomJobs:\n{jobs}") and None
-
-
-def left(tmp_path: Path) -> list[str]:
-    """The folders, containers and files of the project that a run has left."""
-    folders = [str(folder) for folder in (tmp_path / "temporary").glob("vertex-training-run-*")]
-    containers = [
-        each.name
-        for each in docker.from_env().containers.list(all=True)
-        if str(tmp_path) in str(each.attrs.get("Mounts", ""))
-    ]
-    return [*folders, *containers]
+from .declared import WRITE, Write, job, left
 
 
 def test_values_of_a_run_change_nothing_else(project: Write, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

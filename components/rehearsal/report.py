@@ -1,0 +1,261 @@
+"""The report of a rehearsal: what it says of each job, the file that it is saved in, and how it is shown."""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, TypedDict
+
+from vertex_api.errors import visible
+from vertex_api.names import JobJson
+
+from .runner import Ended, RunRefused
+
+VERSION = 1
+MAX_REASON_LINES, MAX_REASON = 10, 2_000
+MAX_FILES, MAX_METRICS = 20, 100
+METRICS_FILE = "metrics.json"
+_MAX_METRICS_BYTES = 1 << 20
+_MAX_BYTES = 64 << 20
+
+
+class Files(TypedDict):
+    """What a job wrote below its output folder; `names` are the first of them."""
+
+    count: int
+    bytes: int
+    names: list[str]
+
+
+class Base(TypedDict, total=False):
+    """What the job that a job is compared with did."""
+
+    outcome: str
+    seconds: float
+    metrics: dict[str, float]
+    replicas: list[Any]
+
+
+class JobReport(TypedDict, total=False):
+    """What a rehearsal says of one job. `seconds` are those from its start; `env` are names of variables.
+
+    `missingMetrics` are those that a search or the base needs, and that it did not report.
+    """
+
+    name: str
+    kind: str
+    outcome: Literal["succeeded", "failed", "skipped"]
+    reason: str
+    seconds: float
+    files: Files
+    metrics: dict[str, float]
+    missingMetrics: list[str]
+    env: list[str]
+    newEnv: list[str]
+    base: Base
+
+
+class Rehearsal(TypedDict, total=False):
+    """All jobs of a rehearsal, in the order in which they ran; `base` is what they are compared with."""
+
+    version: int
+    project: str
+    stack: str
+    commit: str | None
+    base: str
+    jobs: list[JobReport]
+
+
+def skipped(name: str, kind: str, reason: str) -> JobReport:
+    """Return the report of a job that was not run."""
+    return {"name": name, "kind": kind, "outcome": "skipped", "reason": reason}
+
+
+def failed(name: str, kind: str, reason: str) -> JobReport:
+    """Return the report of a job that could not be submitted."""
+    return {"name": name, "kind": kind, "outcome": "failed", "reason": _last(reason.splitlines())}
+
+
+def ended(name: str, kind: str, job: Ended) -> JobReport:
+    """Return the report of a job that ran."""
+    made: JobReport = {"name": name, "kind": kind, "outcome": "succeeded" if job.succeeded else "failed"}
+    if job.failure:
+        # The last two lines lead to the emulator, which is gone, and to another `pulumi up`.
+        first, *others = job.failure.removeprefix(f"{name} failed: ").splitlines()[:-2]
+        made["reason"] = _last([first, *others[1 - MAX_REASON_LINES :]])
+    made["seconds"] = _seconds(job.job)
+    files = job.files()
+    made["files"] = {
+        "count": len(files),
+        "bytes": sum(path.stat().st_size for path in files),
+        "names": [str(path.relative_to(job.outputs)) for path in files[:MAX_FILES]],
+    }
+    made["metrics"] = _metrics(job, files)
+    needed = [metric.id for metric in job.submitted.metrics]
+    made["missingMetrics"] = [metric for metric in needed if metric not in made["metrics"]]
+    made["env"] = sorted(_env(job.submitted.job_spec))
+    return made
+
+
+def _last(lines: Sequence[str]) -> str:
+    return visible("\n".join(lines[-MAX_REASON_LINES:]), kept="\n")[-MAX_REASON:]
+
+
+def _seconds(job: JobJson) -> float:
+    times = [datetime.fromisoformat(str(job[key])) for key in ("startTime", "endTime") if key in job]
+    return round((times[1] - times[0]).total_seconds(), 1) if len(times) == 2 else 0.0
+
+
+def _metrics(job: Ended, files: Sequence[Path]) -> dict[str, float]:
+    """Return the metrics of the best trial, else the numbers in the first `metrics.json` among what a job wrote."""
+    best = job.results.get("bestTrial") or {}
+    found: Any = best.get("metrics")
+    file = next((path for path in files if path.name == METRICS_FILE), None)
+    if found is None and file and file.stat().st_size <= _MAX_METRICS_BYTES:
+        try:
+            found = json.loads(file.read_bytes())
+        except (ValueError, RecursionError):
+            found = None
+    numbers = found.items() if isinstance(found, Mapping) else ()
+    kept = [(str(name), float(value)) for name, value in numbers if _is_number(value)]
+    return dict(kept[:MAX_METRICS])
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _env(job_spec: Mapping[str, Any]) -> Iterator[str]:
+    for pool in job_spec["workerPoolSpecs"]:
+        program = pool.get("containerSpec", pool.get("pythonPackageSpec", {}))
+        yield from (str(each["name"]) for each in program.get("env", ()))
+
+
+def load(file: Path) -> Rehearsal:
+    """Return a rehearsal that was saved. Raises RunRefused, and OSError if there is none."""
+    wrong = f"{file}: is not the file of a rehearsal; make it with `vertex-training rehearse --save {file}`"
+    with file.open("rb") as stream:
+        text = stream.read(_MAX_BYTES)
+    try:
+        found: Any = json.loads(text)
+        if found["version"] != VERSION:
+            raise RunRefused(f"{file}: has version {found['version']}, and this release reads {VERSION}; make it again")
+        for job in found["jobs"]:
+            metrics, env, seconds = job.get("metrics") or {}, job.get("env") or [], job.get("seconds", 0)
+            if not all(isinstance(each, str) for each in (job["name"], job["outcome"], *metrics, *env)):
+                raise RunRefused(wrong)
+            if not all(map(_is_number, (seconds, *metrics.values()))):
+                raise RunRefused(wrong)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise RunRefused(wrong) from None
+    return found  # type: ignore[no-any-return]
+
+
+def compare(rehearsal: Rehearsal, base: Rehearsal, name: str) -> Rehearsal:
+    """Return a rehearsal beside that of a base, which `name` names."""
+    before = {job["name"]: job for job in base["jobs"]}
+    jobs = [_compared(job, before[job["name"]]) if job["name"] in before else job for job in rehearsal["jobs"]]
+    return {**rehearsal, "base": name, "jobs": jobs}
+
+
+def _compared(job: JobReport, base: JobReport) -> JobReport:
+    keys = ("outcome", "seconds", "metrics", "replicas")
+    beside: Any = {key: base[key] for key in keys if key in base}  # type: ignore[literal-required]
+    made: JobReport = {**job, "base": beside}
+    if job["outcome"] == "succeeded":
+        lost = [metric for metric in base.get("metrics") or {} if metric not in job.get("metrics", {})]
+        made["missingMetrics"] = list(dict.fromkeys([*job.get("missingMetrics", ()), *lost]))
+    if "env" in job and "env" in base:
+        made["newEnv"] = sorted({*job["env"]} - {*base["env"]})
+    return made
+
+
+def to_json(rehearsal: Rehearsal) -> str:
+    """Return the file of a rehearsal, without keys that have no value."""
+
+    def kept(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {key: kept(each) for key, each in value.items() if each not in ("", None, [], {})}
+        return [kept(each) for each in value] if isinstance(value, list) else value
+
+    return json.dumps({**kept(rehearsal), "jobs": kept(rehearsal["jobs"])}, indent=1, ensure_ascii=False) + "\n"
+
+
+_HEADINGS = ("job", "outcome", "seconds", "files", "metrics")
+
+
+def _rows(rehearsal: Rehearsal) -> Iterator[tuple[str, ...]]:
+    for job in rehearsal["jobs"]:
+        base = job.get("base", {})
+        files = job.get("files")
+        seconds = f"{job['seconds']:.1f}" if "seconds" in job else ""
+        if seconds and "seconds" in base:
+            seconds = f"{base['seconds']:.1f} → {seconds}"
+        outcome = job["outcome"]
+        if base and base.get("outcome") != outcome:
+            outcome = f"{base.get('outcome')} → {outcome}"  # type: ignore[assignment]
+        yield (
+            visible(job["name"]),
+            visible(outcome),
+            seconds,
+            f"{files['count']}, {_size(files['bytes'])}" if files else "",
+            ", ".join(_metric_texts(job, base.get("metrics") or {})),
+        )
+
+
+def _metric_texts(job: JobReport, base: Mapping[str, float]) -> Iterator[str]:
+    for name, value in job.get("metrics", {}).items():
+        before = f"{base[name]:.4g} → " if name in base else ""
+        yield f"{visible(name)} {before}{value:.4g}"
+    yield from (f"{visible(name)} is missing" for name in job.get("missingMetrics", ()))
+
+
+def _size(count: int) -> str:
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} B"
+
+
+def _notes(rehearsal: Rehearsal) -> Iterator[tuple[str, list[str]]]:
+    """Yield the jobs with what else is to be said of each, in lines."""
+    for job in rehearsal["jobs"]:
+        lines = job.get("reason", "").splitlines()
+        if new := job.get("newEnv"):
+            lines.append(f"new variables: {', '.join(new)}")
+        if lines:
+            yield job["name"], [visible(line) for line in lines]
+
+
+def _table(rehearsal: Rehearsal) -> str:
+    rows = [_HEADINGS, *_rows(rehearsal)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    if len(rows) == 1:
+        lines = ["no job to rehearse"]
+    for name, notes in _notes(rehearsal):
+        lines += ["", f"{visible(name)}: {notes[0]}", *(f"  {line}" for line in notes[1:])]
+    return "\n".join(lines) + "\n"
+
+
+def _markdown(rehearsal: Rehearsal) -> str:
+    against = f" against {_cell(rehearsal['base'])}" if rehearsal.get("base") else ""
+    lines = [f"### Rehearsal of {_cell(rehearsal['stack'])}{against}", ""]
+    rows = [tuple(map(_cell, row)) for row in _rows(rehearsal)]
+    table = [_HEADINGS, ("---",) * len(_HEADINGS), *rows]
+    lines += [f"| {' | '.join(row)} |" for row in table] if rows else ["No job to rehearse."]
+    for name, notes in _notes(rehearsal):
+        fence = "`" * max(3, *(len(run) + 1 for line in notes for run in re.findall("`+", line) or [""]))
+        lines += ["", f"{_cell(name)}:", "", fence, *notes, fence]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    """Return a text so that Markdown shows it as it is, in a table too."""
+    return re.sub(r"([\\`*_{}\[\]<>#|~@&!])", r"\\\1", visible(text))
+
+
+RENDERERS = {"table": _table, "json": to_json, "markdown": _markdown}
+"""By format, what makes a text of a rehearsal."""

@@ -1,0 +1,247 @@
+"""Runner: declared jobs, run one after another in a throw-away local target; and what a stack file declares for one.
+
+Images and packages are built as `pulumi up` on a stack with target `local` builds them, under the same names, so what
+is there already is not built again.
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from vertex_api.job import TUNING_JOB, Job, job_results
+from vertex_api.messages import show_path
+from vertex_api.names import SUCCEEDED_STATES, TERMINAL_STATES, JobJson, ResourceName, location_name
+
+from ..errors import ComponentError, DeclarationErrors, Problem
+from ..images import builders, registry
+from ..images.declaration import is_built_here
+from ..images.resource import build_context
+from ..jobs import lookup
+from ..jobs.failures import failure_report
+from ..jobs.references import levels, result_references
+from ..packages import SourceDistribution
+from ..plan.training import Defaults, Training, parse_spec
+from ..runtime import storage, target
+from ..runtime.target import LOCAL_PREFIX, Target
+from ..schema import interpolation, shapes
+from ..schema.formats import PACKAGE_FOLDER
+from ..settings.names import slug
+from ..settings.offline import SECRET, StackFile, read_stack
+from ..settings.settings import NAMESPACE, Settings
+from .target import follow
+
+VARS = "vars."
+_POLL_SECONDS = 0.3
+
+
+class RunRefused(ComponentError):
+    """A run cannot begin: the message says which argument is wrong, or what is missing."""
+
+
+def split_assignments(assignments: Sequence[str], forms: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return of `--set` arguments the values of vars by name, and all others by key. Raises RunRefused."""
+    variables, others = dict[str, Any](), dict[str, Any]()
+    for assignment in assignments:
+        key, equals, text = assignment.partition("=")
+        if not equals or not key:
+            raise RunRefused(f"--set: {assignment} must be {forms}")
+        try:
+            value = yaml.safe_load(text)
+        except yaml.YAMLError:
+            value = text
+        if key.startswith(VARS):
+            variables[key.removeprefix(VARS)] = value
+        else:
+            others[key] = value
+    return variables, others
+
+
+class Source:
+    """What a stack file declares, with values for its secrets; as a stack with target `local` has it.
+
+    Paths of declarations are relative to its `root`, which must be the current folder of whoever uses its settings.
+    """
+
+    def __init__(self, file: StackFile, secrets: Mapping[str, str]) -> None:
+        self.root, self.stack, self.secrets = file.root, file.name, secrets
+        self._project = file.project
+        cloud = {f"{NAMESPACE}:{key}" for key in (*shapes.Cloud.__annotations__, "guardrails", "project")}
+        self._config = {
+            key: value for key, value in file.config.items() if key.startswith(f"{NAMESPACE}:") and key not in cloud
+        }
+        text = file.config.get(f"{NAMESPACE}:secrets") or "{}"
+        declared = [*json.loads(text)] if text.startswith("{") else []
+        own = {"target": "local", "secrets": json.dumps({**dict.fromkeys(declared, SECRET), **secrets})}
+        self._config |= {f"{NAMESPACE}:{key}": value for key, value in own.items()}
+
+    @classmethod
+    def read(cls, folder: Path, stack: str | None, secrets: Sequence[str]) -> "Source":
+        """Read that of a stack, or of the one with target `local`, in the project that a folder is in.
+
+        `secrets` are `NAME`, for the value of a variable of that name, or `NAME=@FILE`. Raises NoStack and RunRefused.
+        """
+        found = {}
+        for argument in secrets:
+            name, _, source = argument.partition("=")
+            try:
+                found[name] = Path(source[1:]).read_text().rstrip("\n") if source.startswith("@") else os.environ[name]
+            except KeyError:
+                reason = f"the variable {name} is not set; set it, or give {name}=@FILE"
+                raise RunRefused(f"--secret: {reason}") from None
+        return cls(read_stack(folder, stack, "local"), found)
+
+    def settings(self, variables: Mapping[str, Any]) -> Settings:
+        """Return the settings with other values of vars. Raises DeclarationErrors."""
+        own = json.loads(self._config.get(f"{NAMESPACE}:vars") or "{}")
+        config = {**self._config, f"{NAMESPACE}:vars": json.dumps({**own, **variables})}
+        return Settings.load_from_config(self._project, self.stack, self.root, config)
+
+    def missing_secrets(self, trainings: Iterable[Training]) -> str:
+        """Say which secrets jobs use that have no value, and how to give them; "" if there are none."""
+        needed = sorted({name for each in trainings for name in each.references()["secrets"]} - self.secrets.keys())
+        if not needed:
+            return ""
+        options = " ".join(f"--secret {name}" for name in needed)
+        return f"uses secrets, which only Pulumi can decrypt; export each as a variable, and give {options}"
+
+
+def in_order(known: Mapping[str, Training], names: Iterable[str]) -> list[Training]:
+    """Return jobs and all jobs whose results they use, each after those and after what its `lifecycle.after` names."""
+    used = {name: references(each, known) for name, each in known.items()}
+    wanted = new = set(names)
+    while new:
+        new = set().union(*(used[each] for each in new)) - wanted
+        wanted = wanted | new
+    level = levels({each: used[each] | (known[each].upstream & wanted) for each in wanted})
+    return [known[each] for each in sorted(wanted, key=lambda each: (level[each], each))]
+
+
+def references(training: Training, known: Mapping[str, Training]) -> set[str]:
+    """Return the jobs among those known whose results a job uses, also in a run of a schedule."""
+    named = {interpolation.split_result(each, known)[0] for each in result_references(training.job)}
+    return {*named, *training.referenced} & known.keys()
+
+
+def changed(training: Training, fields: Mapping[str, Any], option: str) -> Training:
+    """Return a job with other fields. Raises DeclarationErrors, which name the `option`, if it is then invalid."""
+    job, problems = parse_spec(training.kind, fields, is_adopted=False)
+    if job is None or problems:
+        raise DeclarationErrors([Problem(option, show_path(each.path), each.message) for each in problems])
+    return Training(training.kind, training.name, job, training.lifecycle, training.referenced, training.place)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A job that has ended, with the tuning job of a pipeline; `submitted` has its fields, `outputs` what it wrote."""
+
+    job: JobJson
+    submitted: Job
+    outputs: Path
+    failure: str
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether it has succeeded."""
+        return self.job["state"] in SUCCEEDED_STATES
+
+    @cached_property
+    def results(self) -> dict[str, Any]:
+        """Its results."""
+        return job_results(self.job)
+
+    def files(self) -> list[Path]:
+        """Return the files that it has written, in order."""
+        return sorted(path for path in self.outputs.rglob("*") if path.is_file() and not path.is_symlink())
+
+
+class Runner:
+    """Runs jobs in a throw-away target on `folder`; `say` takes lines on what goes on.
+
+    Raises ComponentError and VertexError: RunRefused for what cannot be run here.
+    """
+
+    def __init__(self, source: Source, folder: Path, say: Callable[[str], None]) -> None:
+        self._source, self._folder, self._say = source, folder, say
+        self._results: dict[str, str] = {}
+
+    def run(self, settings: Settings, training: Training, *, follow_log: bool) -> Ended:
+        """Run a job of settings, after those whose results it uses, and wait for it; print its log if wanted."""
+        api = target.resolve(LOCAL_PREFIX + location_name(settings.project, settings.region))
+        job = self._submitted(settings, training)
+        created = api.client.create(
+            training.kind, api.parent, job.fields, check_before=lambda: None, find_created=lambda: None
+        )
+        name = ResourceName.parse(created["name"])
+        self._say(f"{training.name}: {name.kind.type} {name.id}, {api.links.page(name)}")
+        if follow_log:
+            follow(self._folder, name.id)
+        while (found := api.client.require(name))["state"] not in TERMINAL_STATES:
+            time.sleep(_POLL_SECONDS)
+        return self._ended(api, training, job, found)
+
+    def _submitted(self, settings: Settings, training: Training) -> Job:
+        """Return a job with all that it leaves out, and without references."""
+        bucket = f"gs://{_bucket(settings)}"
+        names = training.references()
+        tables = {
+            interpolation.JOBS: self._results,
+            "images": {each: self._image(settings, each) for each in sorted(names["images"])},
+            "packages": {each: self._package(settings, each, bucket) for each in sorted(names["packages"])},
+            "secrets": self._source.secrets,
+        }
+        whole = Defaults(bucket).complete(training.job, lambda _, declared: declared or f"{bucket}/{training.name}")
+        return whole.replace(interpolation.expand(whole.fields, tables))
+
+    def _image(self, settings: Settings, name: str) -> str:
+        """Return the URI of an image, which is built if this machine does not have it."""
+        image: Any = settings.images[name]
+        if not is_built_here(image):
+            if "uri" not in image:
+                raise RunRefused(
+                    f"images.{name}: is built by the stack {image['stack']}; give --stack {image['stack']}"
+                )
+            return str(image["uri"])
+        context = build_context(settings.root, image)
+        uri = f"localhost/{slug(settings.pulumi_project)}/{name}:{context.tag}"
+        if registry.Daemon().digest(uri) is None:
+            values = interpolation.resolve(image.get("secrets", {}), {"secrets": self._source.secrets})
+            builders.choose().build(context, uri, values, lambda line: self._say(f"{name}: {line}"))
+        return uri
+
+    def _package(self, settings: Settings, name: str, bucket: str) -> str:
+        distribution = SourceDistribution.of(settings.root, name, settings.packages[name])
+        uri = f"{bucket}/{PACKAGE_FOLDER}/{name}-{distribution.tag}.tar.gz"
+        storage.EmulatorBuckets().put(uri, BytesIO(distribution.to_bytes()))
+        return uri
+
+    def _ended(self, api: Target, training: Training, job: Job, found: JobJson) -> Ended:
+        tuning = lookup.tuning_job(api, found)
+        whole = found if tuning is found else {**found, TUNING_JOB: tuning}
+        uri = str(job.job_spec["baseOutputDirectory"]["outputUriPrefix"])
+        outputs = self._folder / "gcs" / uri.removeprefix("gs://").rstrip("/")
+        if whole["state"] not in SUCCEEDED_STATES:
+            return Ended(whole, job, outputs, failure_report(api, training.name, whole))
+        ended = Ended(whole, job, outputs, "")
+        for key, value in _flat({"name": found["name"], **ended.results}):
+            self._results[f"{training.name}.{key}"] = value
+        return ended
+
+
+def _bucket(settings: Settings) -> str:
+    return f"{slug(settings.pulumi_project)}-{slug(settings.stack)}"
+
+
+def _flat(results: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(results, Mapping):
+        for key, value in results.items():
+            yield from _flat(value, f"{path}.{key}".removeprefix("."))
+    elif not isinstance(results, list):
+        yield path, interpolation.as_text(results)

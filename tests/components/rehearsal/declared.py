@@ -1,0 +1,45 @@
+"""Jobs of a project as they are declared, and what runs of them leave."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import docker
+
+from tests.vertex_emulator.running import IMAGE
+
+Write = Callable[[str], None]
+PROJECT = "name: one-off\nruntime: python\nstackConfigDir: stacks\n"
+LOCAL = "config:\n  vertex-training:target: local\n  vertex-training:include: [jobs.yaml]\n"
+CLOUD = """\
+config:
+  vertex-training:target: gcp
+  vertex-training:project: acme-dev
+  vertex-training:projectNumber: "123456789012"
+  vertex-training:region: europe-west4
+  vertex-training:include: [jobs.yaml]
+  vertex-training:guardrails: {machineTypes: [e2-*]}
+  vertex-training:vars: {code: 5}
+  vertex-training:secrets: {token: {secure: AAAA}}
+  vertex-training:registry: {repository: training}
+"""
+WRITE = "import os, sys; p = os.environ['AIP_MODEL_DIR'].replace('gs://', '/gcs/'); os.makedirs(p, exist_ok=True)"
+
+
+def job(script: str, *args: str, env: str = "") -> str:
+    """A declared job that runs a Python script; `env` is the reference that its variable T has."""
+    container = {"imageUri": IMAGE, "command": ["python3", "-c", script], "args": [*args]}
+    container |= {"env": [{"name": "T", "value": env}]} if env else {}
+    pool = {"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": container}
+    return json.dumps({"jobSpec": {"scheduling": {"timeout": "60s"}, "workerPoolSpecs": [pool]}}) + "\n"
+
+
+def left(tmp_path: Path) -> list[str]:
+    """The folders, containers and files of the project that a run has left."""
+    folders = [str(folder) for folder in (tmp_path / "temporary").glob("vertex-training-run-*")]
+    containers = [
+        each.name
+        for each in docker.from_env().containers.list(all=True, ignore_removed=True)
+        if str(tmp_path) in str(each.attrs.get("Mounts", ""))
+    ]
+    return [*folders, *containers]

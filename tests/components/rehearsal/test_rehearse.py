@@ -1,0 +1,225 @@
+"""`vertex-training rehearse`: jobs of a stack or of a preview, small, in a target that is gone afterwards."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from vertex_training.cli import main
+from vertex_training.plan.training import Training, parse_spec
+from vertex_training.rehearsal.rehearse import Options, rehearse, shrink
+from vertex_training.rehearsal.runner import Source, in_order
+from vertex_training.rehearsal.target import throw_away
+
+from tests.vertex_emulator.running import IMAGE, until
+from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
+
+from .declared import WRITE, Write, job, left
+
+REPORT = f"{WRITE}; open(p + '/metrics.json', 'w').write('{{\"accuracy\": %s, \"by\": \"me\"}}' % sys.argv[1])"
+
+
+def sized(declared: str, **size: Any) -> str:
+    """A declared job with a size for rehearsals."""
+    return json.dumps({**json.loads(declared), "rehearse": size}) + "\n"
+
+
+def preview(file: Path, **ops: str) -> str:
+    """Write a preview of stack dev, with an operation for each job."""
+    from vertex_training.review.changes import KINDS_BY_TYPE
+
+    (type_,) = (each for each, kind in KINDS_BY_TYPE.items() if kind == CUSTOM_JOB)
+    state = {"custom": True, "inputs": {"spec": {}}}
+    steps = [
+        {"op": op, "urn": f"urn:pulumi:dev::one-off::{type_}::{name}", "oldState": state, "newState": state}
+        for name, op in ops.items()
+    ]
+    file.write_text(json.dumps({"steps": steps, "config": {}}))
+    return str(file)
+
+
+def saved(file: Path) -> dict[str, Any]:
+    """The jobs of a saved rehearsal, by name."""
+    return {each["name"]: each for each in json.loads(file.read_text())["jobs"]}
+
+
+def test_jobs_run_small_and_in_order(project: Write, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    use = "import sys; sys.exit(open(sys.argv[1].replace('gs://', '/gcs/') + '/metrics.json').read() == '')"
+    project(
+        "  a-user: "
+        + job(use, "${jobs.trainer.modelDir}")
+        + "  trainer: "
+        + sized(job(REPORT, "${vars.code}", env="x"), vars={"code": 0.5})
+        + "  broken: "
+        + job("import sys; print('why it broke'); sys.exit(4)")
+        + "  waiting: "
+        + json.dumps({**json.loads(job("pass")), "lifecycle": {"after": ["broken"]}})
+        + "\n"
+        + "  secret: "
+        + job("pass", env="${secrets.token}")
+    )
+    file = tmp_path / "saved.json"
+    before = sorted(path.name for path in Path.cwd().rglob("*"))
+    assert rehearse(Options(stack="dev", save=file)) == 1
+    shown, said = capfd.readouterr()
+    jobs = saved(file)
+    assert {name: each["outcome"] for name, each in jobs.items()} == {
+        "broken": "failed",
+        "secret": "skipped",
+        "trainer": "succeeded",
+        "a-user": "succeeded",
+        "waiting": "skipped",
+    }
+    assert [*jobs].index("trainer") < [*jobs].index("a-user")
+    assert jobs["trainer"]["metrics"] == {"accuracy": 0.5}
+    assert jobs["trainer"]["files"] == {"count": 1, "bytes": 29, "names": ["model/metrics.json"]}
+    assert "seconds" in jobs["trainer"] and jobs["trainer"]["env"] == ["T"]
+    assert "status of 4" in jobs["broken"]["reason"] and "why it broke" in jobs["broken"]["reason"]
+    assert len(jobs["broken"]["reason"].splitlines()) <= 10 and "vertex-emulator logs" not in jobs["broken"]["reason"]
+    assert jobs["waiting"]["reason"] == "comes after broken, which failed"
+    assert "--secret token" in jobs["secret"]["reason"]
+    assert "accuracy 0.5" in shown and "why it broke" in shown and "trainer: succeeded" in said
+    assert sorted(path.name for path in Path.cwd().rglob("*")) == before
+    assert left(tmp_path) == []
+
+
+def test_a_preview_says_which_jobs_run(project: Write, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    project("".join(f"  {name}: {job('pass')}" for name in ("made", "again", "kept", "gone", "moved")))
+    file = preview(tmp_path / "p.json", made="create", again="replace", kept="same", moved="update", loose="create")
+    assert main(["rehearse", file, "--format", "json", "--only", "made", "--only", "loose"]) == 0
+    jobs = json.loads(capfd.readouterr().out)["jobs"]
+    assert [(each["name"], each["outcome"]) for each in jobs] == [("made", "succeeded"), ("loose", "skipped")]
+    assert "a Python program" in jobs[1]["reason"]
+    assert rehearse(Options(preview=file, only=["kept"])) == 2
+    assert "--only: kept is no job that the preview creates or replaces" in capfd.readouterr().err
+
+
+def test_a_saved_rehearsal_is_compared(project: Write, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    project("  train: " + job(REPORT, "${vars.code}", env="x"))
+    metrics = {"accuracy": 0.25, "loss": 2}
+    base = {"name": "train", "outcome": "succeeded", "seconds": 1, "metrics": metrics, "env": ["OLD"]}
+    (tmp_path / "base.json").write_text(json.dumps({"version": 1, "jobs": [base]}))
+    options = Options(set=["vars.code=0.75"], against=tmp_path / "base.json", save=tmp_path / "new.json")
+    assert rehearse(options) == 0
+    new = saved(tmp_path / "new.json")["train"]
+    assert (new["missingMetrics"], new["newEnv"]) == (["loss"], ["T"])
+    assert new["base"] == {"outcome": "succeeded", "seconds": 1, "metrics": metrics}
+    shown = capfd.readouterr().out
+    assert "accuracy 0.25 → 0.75, loss is missing" in shown and "new variables: T" in shown
+
+
+POOL = {
+    "machineSpec": {"machineType": "n1-standard-4"},
+    "containerSpec": {"imageUri": IMAGE, "args": ["--epochs=9"]},
+}
+STUDY = {
+    "maxTrialCount": 8,
+    "parallelTrialCount": 4,
+    "studySpec": {
+        "metrics": [{"metricId": "loss", "goal": "MINIMIZE"}],
+        "parameters": [{"parameterId": "lr", "doubleValueSpec": {"minValue": 0, "maxValue": 1}}],
+    },
+}
+SPEC = {"workerPoolSpecs": [POOL], "scheduling": {"timeout": "600s"}}
+TASK = "gs://google-cloud-aiplatform/schema/trainingjob/definition/hyperparameter_tuning_task_1.0.0.yaml"
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        (CUSTOM_JOB, {"displayName": "a", "jobSpec": SPEC}),
+        (HYPERPARAMETER_TUNING_JOB, {"displayName": "a", **STUDY, "trialJobSpec": SPEC}),
+        (
+            TRAINING_PIPELINE,
+            {
+                "displayName": "a",
+                "trainingTaskDefinition": TASK,
+                "trainingTaskInputs": {**STUDY, "trialJobSpec": SPEC},
+            },
+        ),
+    ],
+)
+def test_every_kind_of_job_becomes_small(kind: Kind, body: dict[str, Any]) -> None:
+    parsed, problems = parse_spec(kind, body, is_adopted=False)
+    assert parsed and not problems
+    training = Training(kind, "a", parsed)
+    small = shrink(training, {"timeout": "60s", "maxTrialCount": 2, "args": ["--epochs=1"]}).job
+    assert small.timeout == "60s"
+    assert small.pools[0]["containerSpec"]["args"] == ["--epochs=9", "--epochs=1"]
+    assert small.trials == (1 if kind == CUSTOM_JOB else 2)
+    assert shrink(training, {"timeout": "900s", "maxTrialCount": 20}).job == parsed
+    assert training.job.timeout == "600s"  # what is declared stays
+
+
+def test_what_a_job_needs_runs_before_it(project: Write) -> None:
+    first = json.dumps({**json.loads(job("pass")), "lifecycle": {"after": ["zero"]}}) + "\n"
+    project(f"  last: {job('pass', '${jobs.first.name}')}  first: {first}  zero: {job('pass')}  other: {job('pass')}")
+    known = {each.name: each for each in Source.read(Path.cwd(), None, []).settings({}).plan.trainings}
+    assert [each.name for each in in_order(known, ["last"])] == ["first", "last"]
+    assert [each.name for each in in_order(known, ["last", "zero"])] == ["zero", "first", "last"]
+
+
+def test_a_size_is_no_part_of_the_job(project: Write) -> None:
+    plain = job("pass", "${vars.code}")
+    found = []
+    for declared in (plain, sized(plain, vars={"code": 1}, timeout="9s", args=["b"])):
+        project("  train: " + declared)
+        (training,) = Source.read(Path.cwd(), None, []).settings({}).plan.trainings
+        found.append((training.job, training.lifecycle))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("size", "options", "message"),
+    [
+        ({"vars": {"cod": 1}}, Options(), "customJobs.train.rehearse.vars.cod: is no var; did you mean code?"),
+        ({"epochs": 1}, Options(), "customJobs.train.rehearse.epochs: "),
+        ({"timeout": "fast"}, Options(), "customJobs.train.rehearse.timeout: "),
+        ({"args": ["${secrets.a}"]}, Options(), "customJobs.train.rehearse.args[0]: "),
+        ({}, Options(set=["maxTrials=1"]), "--set: maxTrials: "),
+        ({}, Options(set=["timeout"]), "--set: timeout must be vars.NAME=VALUE, timeout=DURATION"),
+        ({}, Options(only=["trian"]), "--only: trian is no job of this stack; did you mean train?"),
+        ({}, Options(against=Path("jobs.yaml")), "jobs.yaml: is not the file of a rehearsal"),
+        ({}, Options(against=Path("none.json")), "none.json: No such file"),
+        ({}, Options(preview="jobs.yaml"), "jobs.yaml: is not the output of `pulumi preview --json`"),
+    ],
+)
+def test_a_slip_rehearses_nothing(
+    size: dict[str, Any],
+    options: Options,
+    message: str,
+    project: Write,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    project("  train: " + sized(job("pass"), **size))
+    assert rehearse(options) == 2
+    shown = capsys.readouterr().err
+    assert shown.startswith("vertex-training: ") and message in shown
+    assert left(tmp_path) == []
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGKILL])
+def test_a_rehearsal_that_ends_early_leaves_nothing(sign: signal.Signals, project: Write, tmp_path: Path) -> None:
+    project("  train: " + job("import time; time.sleep(600)"))
+    log = tmp_path / "log"
+    with log.open("w") as stream:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "vertex_training.cli", "rehearse"],
+            env={**os.environ, "TMPDIR": str(tmp_path / "temporary")},
+            stdout=stream,
+            stderr=stream,
+            start_new_session=True,
+        )
+    until(lambda: any("vertex-training-run-" not in each for each in left(tmp_path)), "its container")
+    os.killpg(process.pid, sign)
+    assert process.wait(60) == (130 if sign == signal.SIGINT else -sign)
+    if sign == signal.SIGKILL:
+        with throw_away():
+            pass
+    assert left(tmp_path) == []
+    assert "Traceback" not in log.read_text()
