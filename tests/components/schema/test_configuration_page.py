@@ -43,6 +43,7 @@ SECTIONS = {
     "Package": "Images without a Dockerfile",
     "PythonPackage": "Packages",
     "Lifecycle": "Lifecycle",
+    "Rehearse": "Rehearse",
     "Schedule": "Schedules",
 }
 
