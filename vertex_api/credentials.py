@@ -7,6 +7,7 @@ Default Credentials. An access token comes before a key. An account to impersona
 
 import json
 import os
+import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,10 +19,20 @@ _DELEGATES = "gcp:impersonateServiceAccountDelegates"
 """A list, which no variable has."""
 CONFIG_KEYS = (_KEY, _TOKEN, _ACCOUNT, _DELEGATES)
 _KEY_VARIABLES = ("GOOGLE_CREDENTIALS", "GOOGLE_CLOUD_KEYFILE_JSON", "GCLOUD_KEYFILE_JSON")
+_DEFAULT_VARIABLE, _DEFAULT_PLACE = "GOOGLE_APPLICATION_CREDENTIALS", "Application Default Credentials"
 _TOKEN_VARIABLE, _ACCOUNT_VARIABLE = "GOOGLE_OAUTH_ACCESS_TOKEN", "GOOGLE_IMPERSONATE_SERVICE_ACCOUNT"
-_DEFAULT_REMEDY = "run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS"
+_DEFAULT_REMEDY = f"run `gcloud auth application-default login`, or set {_DEFAULT_VARIABLE}"
+_REMEDIES = {
+    "authorized_user": "log in again by `gcloud auth application-default login`",
+    "external_account": "the token of the identity provider may have ended: get a new one, and look at the "
+    "conditions of the pool",
+}
+"""What to do about credentials that Google does not take, by the type of their file."""
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+_IMPERSONATED = re.compile(r"serviceAccounts/([^/:]+):generateAccessToken")
+_LONG = re.compile(r"[\w.+=-]{60,}")
 _MAX_REASON_LENGTH = 300
+_UNAUTHENTICATED = 401
 
 
 @dataclass(frozen=True)
@@ -36,8 +47,16 @@ class _Setting:
         path = os.path.expanduser(self.text) if self.text.startswith("~") else self.text  # noqa: PTH111
         try:
             return Path(path).read_text() if os.path.exists(path) else self.text  # noqa: PTH110
-        except OSError:
+        except (OSError, ValueError):
             return ""  # which nothing accepts
+
+    def parse(self) -> dict[str, Any] | None:
+        """Return the JSON object that a key is, `None` if there is none in what should have it."""
+        try:
+            info = json.loads(self.read())
+        except ValueError:
+            return None
+        return info if isinstance(info, dict) else None
 
 
 @dataclass(frozen=True)
@@ -48,15 +67,6 @@ class _Identity:
     key: _Setting | None
     account: _Setting | None
     delegates: tuple[str, ...]
-
-    def parse_key(self) -> dict[str, Any] | None:
-        """Return the JSON of the key, `None` if there is none in what should have it."""
-        assert self.key
-        try:
-            info = json.loads(self.key.read())
-        except ValueError:
-            return None
-        return info if isinstance(info, dict) else None
 
 
 _config: dict[str, Any] = {}
@@ -78,7 +88,7 @@ def load() -> Any:
     if identity.token:
         credentials: Any = Credentials(identity.token.read().strip()).with_quota_project_from_environment()
     elif identity.key:
-        if (info := identity.parse_key()) is None:
+        if (info := identity.key.parse()) is None:
             raise exceptions.DefaultCredentialsError(f"{identity.key.place} has no JSON")
         with warnings.catch_warnings():
             # Its warning is about keys that are somebody else's.
@@ -112,20 +122,45 @@ def fetch_token() -> str:
 def explain(error: Exception) -> str:
     """Return what to do about a GoogleAuthError, in one line without anything secret."""
     identity = _identity()
-    if identity.account and "impersonated" in str(error):
-        return (
-            f"{identity.account.place}: Google gives no token of {identity.account.text} ({_find_reason(error)}); "
-            "grant roles/iam.serviceAccountTokenCreator on it to who runs `pulumi`, and enable "
-            "iamcredentials.googleapis.com in its project"
-        )
-    if identity.token:
+    is_impersonation = "impersonated" in str(error)
+    code, reason = _answer(error)
+    if identity.token and not (is_impersonation and code != _UNAUTHENTICATED):
         return f"{identity.token.place}: the access token has expired or is not valid; set a new one"
-    if identity.key:
-        place = identity.key.place
-        if identity.parse_key() is None:
-            return f"{place}: is neither a JSON object nor the path of a file that has one; set one of them"
-        return f"{place}: Google does not take the credentials; set those of an account that exists and is enabled"
-    return _DEFAULT_REMEDY
+    if is_impersonation and identity.account:
+        place, account = identity.account.place, identity.account.text
+        return _no_token(place, account, reason, "roles/iam.serviceAccountTokenCreator", "who runs `pulumi`")
+    if (key := identity.key or _default_file()) is None:
+        return _DEFAULT_REMEDY
+    info = key.parse()
+    if identity.key and info is None:
+        return f"{key.place}: is neither a JSON object nor the path of a file that has one; set one of them"
+    if info is None or not (identity.key or os.path.isfile(key.text)):  # noqa: PTH113  # takes whatever text
+        return f"{key.place}: is not the path of a credential file of Google's; {_DEFAULT_REMEDY}"
+    if is_impersonation and (matched := _IMPERSONATED.search(str(info.get("service_account_impersonation_url")))):
+        if info.get("type") == "external_account":
+            role, member = "roles/iam.workloadIdentityUser", "the identity of the pool"
+        else:
+            role, member = "roles/iam.serviceAccountTokenCreator", "who has logged in"
+        return _no_token(key.place, matched[1], reason, role, member)
+    remedy = _REMEDIES.get(str(info.get("type")), "set those of an account that exists and is enabled")
+    return f"{key.place}: Google does not take the credentials ({reason}); {remedy}"
+
+
+def _no_token(place: str, account: str, reason: str, role: str, member: str) -> str:
+    return (
+        f"{place}: Google gives no token of {account} ({reason}); grant {role} on it to {member}, and enable "
+        "iamcredentials.googleapis.com in its project"
+    )
+
+
+def _default_file() -> _Setting | None:
+    """Return where the Application Default Credentials are read from, `None` if no file has them."""
+    from google.auth import _cloud_sdk
+
+    if found := _find_variable(_DEFAULT_VARIABLE):
+        return found
+    path = str(_cloud_sdk.get_application_default_credentials_path())
+    return _Setting(_DEFAULT_PLACE, path) if Path(path).is_file() else None
 
 
 def token_place() -> str | None:
@@ -150,10 +185,17 @@ def _find_variable(*names: str) -> _Setting | None:
     return next((_Setting(name, os.environ[name]) for name in names if os.environ.get(name)), None)
 
 
-def _find_reason(error: Exception) -> str:
-    """Return what the service says of a token that it refuses: `error.args` are a message and the answer's body."""
+def _answer(error: Exception) -> tuple[int | None, str]:
+    """Return the code and the reason of a service that refuses a token: `args` are a message and the answer's body.
+
+    An answer is `{"error": {"code": 403, "message": …}}`, or one of OAuth's. What may be a token is left out of it.
+    """
+    code, reason = None, None
     try:
-        reason = json.loads(error.args[1])["error"]["message"]
-    except (IndexError, KeyError, TypeError, ValueError):
-        reason = "no reason given"
-    return " ".join(str(reason).split())[:_MAX_REASON_LENGTH]
+        answer = json.loads(error.args[1])
+        reason = answer.get("error_description")
+        code, reason = answer["error"]["code"], answer["error"]["message"]
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        pass
+    words = " ".join(_LONG.sub("…", str(reason or "no reason given")).split())
+    return code, words[:_MAX_REASON_LENGTH]

@@ -105,7 +105,9 @@ def wait(parent: str, stack: str, ids: Mapping[str, str], deadlines: Mapping[str
         # The client has tried for minutes; a token may have ended meanwhile.
         except (Unavailable, RateLimited, Interrupted, PermissionDenied) as error:
             require_in_time(time.monotonic() - start)
-            raise TrainingFailed(f"the jobs' state is unknown, and they go on: {error}") from error
+            raise TrainingFailed(
+                f"the jobs' state is unknown; they go on, and the next `pulumi up` waits for them: {error}"
+            ) from error
         jobs |= latest
         _print(progress.take_lines(jobs, time.time()))
         _print(advice.take_lines(jobs, time.time()))

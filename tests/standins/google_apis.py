@@ -1,7 +1,8 @@
 """A stand-in for Google's APIs under their own names, for clients that are told of a proxy for https: who calls them.
 
-A call is answered with an empty object. Tokens say whose they are: of a key `token-of-<e-mail>`, of a refresh token
-`token-of-<it>`, of an account that another caller impersonates `<caller>-as-<account>`.
+A call is answered with an empty object, or calls for jobs by an emulator. Tokens say whose they are: of a key
+`token-of-<e-mail>`, of a refresh token or the token of an identity provider `token-of-<it>`, of an account that another
+caller impersonates `<caller>-as-<account>`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import re
 import ssl
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
@@ -20,8 +21,13 @@ from pathlib import Path
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 from urllib.parse import parse_qs
 
+import requests
+
 REGISTRY = "europe-west4-docker.pkg.dev"
-_APIS = ("us-central1-aiplatform", "logging", "cloudbuild", "storage", "oauth2", "iamcredentials")
+JOBS = "europe-west4-aiplatform.googleapis.com"
+_APIS = ("us-central1-aiplatform", "logging", "cloudbuild", "storage", "oauth2", "iamcredentials", "sts")
+_PROJECTS = "cloudresourcemanager"
+"""Google's library asks it for the project of a pool by itself."""
 _IMPERSONATION = re.compile(r"/v1/projects/-/serviceAccounts/([^:]+):generateAccessToken")
 
 
@@ -29,8 +35,8 @@ _IMPERSONATION = re.compile(r"/v1/projects/-/serviceAccounts/([^:]+):generateAcc
 class GoogleApisStandIn:
     """`callers` are whose tokens came with calls, by host. `delegates` are those of the last impersonation.
 
-    Tokens in `expired` are refused, and impersonations with `refusal` if there is one. With `variables`, clients reach
-    it.
+    Tokens in `expired` are refused, impersonations with `refusal` if there is one, and tokens of an identity provider
+    with `federation_refusal`. With `variables`, clients reach it. `vertex` is the address of an emulator.
     """
 
     folder: Path
@@ -39,18 +45,51 @@ class GoogleApisStandIn:
     delegates: list[str] = field(default_factory=list)
     expired: set[str] = field(default_factory=set)
     refusal: str = ""
+    federation_refusal: str = ""
+    vertex: str = ""
     private_key: str = ""
 
     def write_key(self, email: str) -> Path:
         """Write the key of a service account."""
         account = {"type": "service_account", "client_email": email, "private_key": self.private_key}
         account |= {"token_uri": "https://oauth2.googleapis.com/token", "project_id": "acme-dev"}
-        path = self.folder / f"{email}.json"
-        path.write_text(json.dumps(account))
+        return self._write(email, account)
+
+    def write_federation(self, subject: str, account: str = "") -> Path:
+        """Write the configuration of a pool for the token `subject`, which has a file too; as `account`, if given."""
+        source = self.folder / f"subject-{subject}"
+        source.write_text(subject)
+        pool: dict[str, object] = {"type": "external_account", "credential_source": {"file": str(source)}}
+        pool |= {"audience": "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/providers/p"}
+        pool |= {"subject_token_type": "urn:ietf:params:oauth:token-type:jwt"}
+        pool |= {"token_url": "https://sts.googleapis.com/v1/token"}
+        if account:
+            pool["service_account_impersonation_url"] = _impersonation_url(account)
+        return self._write(f"pool-{subject}{account}", pool)
+
+    def write_impersonation(self, refresh_token: str, account: str) -> Path:
+        """Write what `gcloud auth application-default login --impersonate-service-account` writes."""
+        user = {"type": "authorized_user", "client_id": "c", "client_secret": "s", "refresh_token": refresh_token}
+        info = {"type": "impersonated_service_account", "source_credentials": user, "delegates": []}
+        return self._write("impersonation", {**info, "service_account_impersonation_url": _impersonation_url(account)})
+
+    def _write(self, name: str, info: Mapping[str, object]) -> Path:
+        path = self.folder / f"{name}.json"
+        path.write_text(json.dumps(info))
         return path
 
     def answer(self, host: str, path: str, token: str, body: bytes) -> tuple[int, dict[str, object]]:
         """Answer a call: its status, and what it says."""
+        if host.startswith("sts."):
+            (subject,) = parse_qs(body.decode())["subject_token"]
+            if self.federation_refusal:
+                return 400, {"error": "invalid_grant", "error_description": self.federation_refusal.format(subject)}
+            return 200, {
+                "access_token": f"token-of-{subject}",
+                "issued_token_type": "urn:ietf:params:oauth:token-type:access_token",
+                "expires_in": 3600,
+                "token_type": "Bearer",
+            }
         if host.startswith("oauth2."):
             given = {name: value for name, (value,) in parse_qs(body.decode()).items()}
             owner = given.get("refresh_token") or _read_issuer(given["assertion"])
@@ -77,7 +116,7 @@ class GoogleApisStandIn:
 @contextmanager
 def google_apis(folder: Path) -> Iterator[GoogleApisStandIn]:
     """The stand-in, behind a proxy on a port of this machine."""
-    hosts = [REGISTRY, *(f"{api}.googleapis.com" for api in _APIS)]
+    hosts = [REGISTRY, JOBS, *(f"{api}.googleapis.com" for api in (*_APIS, _PROJECTS))]
     certificate, key = folder / "certificate.pem", folder / "key.pem"
     made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=google", "-days", "2"]
     made += ["-addext", "subjectAltName=" + ",".join(f"DNS:{host}" for host in hosts)]
@@ -94,6 +133,11 @@ def google_apis(folder: Path) -> Iterator[GoogleApisStandIn]:
             token = _read_token(self.headers.get("Authorization", ""))
             status, reply = standin.answer(self.host, self.path, token, body)
             content = json.dumps(reply).encode()
+            if status == 200 and self.host == JOBS and standin.vertex:
+                headers = {"Content-Type": "application/json"}
+                url = f"{standin.vertex}{self.path}"
+                with requests.request(self.command, url, data=body, headers=headers, timeout=60) as forwarded:
+                    status, content = forwarded.status_code, forwarded.content
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(content)))
@@ -102,7 +146,7 @@ def google_apis(folder: Path) -> Iterator[GoogleApisStandIn]:
             if self.command != "HEAD":
                 self.wfile.write(content)
 
-        do_GET = do_HEAD = do_POST = answer  # noqa: N815
+        do_GET = do_HEAD = do_POST = do_DELETE = answer  # noqa: N815
 
         def log_message(self, *arguments: object) -> None:
             """Nothing: a test's output is its own."""
@@ -131,6 +175,10 @@ def google_apis(folder: Path) -> Iterator[GoogleApisStandIn]:
         standin.variables["REQUESTS_CA_BUNDLE"] = str(certificate)
         yield standin
         server.shutdown()
+
+
+def _impersonation_url(account: str) -> str:
+    return f"https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/{account}:generateAccessToken"
 
 
 def _read_token(authorization: str) -> str:

@@ -586,7 +586,9 @@ def test_what_is_no_credential_file_is_told(
     monkeypatch.delenv("GOOGLE_CREDENTIALS")
     (tmp_path / "key.json").write_text(text)
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "key.json"))
-    assert list(findings(capsys)) == ["credentials-missing"]
+    ((rule, (message, remedy)),) = findings(capsys).items()
+    assert rule == "key-file-refused" and "gives no token: GOOGLE_APPLICATION_CREDENTIALS: " in message
+    assert remedy == "unset GOOGLE_APPLICATION_CREDENTIALS && gcloud auth application-default login"
     assert project.requests == []
 
 

@@ -229,7 +229,8 @@ def test_a_job_deleted_while_waiting_is_named(api: FakeClient) -> None:
 def test_an_outage_that_outlasts_the_retries_fails_the_wait(api: FakeClient, error: errors.VertexError) -> None:
     add_training(api, TRAIN, RUNNING)
     api.failing["list"] = error
-    assert failure_of(digits=TRAIN) == f"the jobs' state is unknown, and they go on: {error}"
+    message = f"the jobs' state is unknown; they go on, and the next `pulumi up` waits for them: {error}"
+    assert failure_of(digits=TRAIN) == message
 
 
 def test_an_ended_job_is_not_polled_again(api: FakeClient) -> None:

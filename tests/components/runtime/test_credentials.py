@@ -54,7 +54,7 @@ def service(apis: GoogleApisStandIn, monkeypatch: pytest.MonkeyPatch) -> Iterato
     for name, value in apis.variables.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(apis.write_key(DEFAULT)))
-    apis.callers, apis.delegates, apis.expired, apis.refusal = {}, [], set(), ""
+    apis.callers, apis.delegates, apis.expired, apis.refusal, apis.federation_refusal = {}, [], set(), "", ""
     yield apis
     credentials.use_config({})
 
@@ -73,6 +73,24 @@ FORMS: dict[str, tuple[dict[str, str], dict[str, str], str]] = {
     "keyfile": ({"GOOGLE_CLOUD_KEYFILE_JSON": "{key}", "GCLOUD_KEYFILE_JSON": "{other}"}, {}, f"token-of-{KEY}"),
     "last keyfile": ({"GOOGLE_CREDENTIALS": "", "GCLOUD_KEYFILE_JSON": "{key}"}, {}, f"token-of-{KEY}"),
     "user": ({"GOOGLE_CREDENTIALS": "{user}"}, {}, "token-of-person"),
+    "federation": ({"GOOGLE_APPLICATION_CREDENTIALS": "{pool}"}, {}, "token-of-pipeline"),
+    "federation as account": (
+        {"GOOGLE_APPLICATION_CREDENTIALS": "{pool of account}"},
+        {},
+        f"token-of-pipeline-as-{DELEGATE}",
+    ),
+    "federation text": ({"GOOGLE_CREDENTIALS": "{pool text}"}, {}, "token-of-pipeline"),
+    "config's federation": ({}, {"gcp:credentials": "{pool}"}, "token-of-pipeline"),
+    "account by federation": (
+        {"GOOGLE_CREDENTIALS": "{pool}", "GOOGLE_IMPERSONATE_SERVICE_ACCOUNT": TARGET},
+        {},
+        f"token-of-pipeline-as-{TARGET}",
+    ),
+    "account of gcloud": (
+        {"GOOGLE_APPLICATION_CREDENTIALS": "{impersonation}"},
+        {},
+        f"token-of-person-as-{DELEGATE}",
+    ),
     "token": ({"GOOGLE_OAUTH_ACCESS_TOKEN": CANARY}, {}, CANARY),
     "token before key": ({"GOOGLE_OAUTH_ACCESS_TOKEN": CANARY, "GOOGLE_CREDENTIALS": "{key}"}, {}, CANARY),
     "token file": ({"GOOGLE_OAUTH_ACCESS_TOKEN": "{token}"}, {}, CANARY),
@@ -108,6 +126,9 @@ def test_each_client_calls_as_the_provider_does(
     (tmp_path / "token").write_text(f"{CANARY}\n")
     texts = {"{key}": str(key), "{key text}": key.read_text(), "{other}": str(other), "{user}": json.dumps(user)}
     texts["{token}"] = str(tmp_path / "token")
+    pool, impersonation = service.write_federation("pipeline"), service.write_impersonation("person", DELEGATE)
+    texts |= {"{pool}": str(pool), "{pool text}": pool.read_text(), "{impersonation}": str(impersonation)}
+    texts["{pool of account}"] = str(service.write_federation("pipeline", DELEGATE))
     for name, value in variables.items():
         monkeypatch.setenv(name, texts.get(value, value))
     configure(monkeypatch, {name: texts.get(value, value) for name, value in config.items()})
@@ -164,3 +185,49 @@ def test_a_refused_impersonation_says_what_is_missing(
     line = fail(host)
     assert f"GOOGLE_IMPERSONATE_SERVICE_ACCOUNT: Google gives no token of {TARGET} (Permission 'iam.service" in line
     assert "grant roles/iam.serviceAccountTokenCreator on it to who runs `pulumi`" in line
+
+
+@pytest.mark.parametrize("host", CLIENTS)
+def test_an_expired_token_is_no_missing_impersonation(
+    service: GoogleApisStandIn, monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    service.expired = {CANARY}
+    monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", CANARY)
+    monkeypatch.setenv("GOOGLE_IMPERSONATE_SERVICE_ACCOUNT", TARGET)
+    line = fail(host)
+    assert "GOOGLE_OAUTH_ACCESS_TOKEN: the access token has expired or is not valid; set a new one" in line
+    assert CANARY not in line and "serviceAccountTokenCreator" not in line
+
+
+@pytest.mark.parametrize("host", CLIENTS)
+@pytest.mark.parametrize("variable", ["GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CREDENTIALS"])
+def test_a_refused_federation_names_its_place(
+    service: GoogleApisStandIn, monkeypatch: pytest.MonkeyPatch, host: str, variable: str
+) -> None:
+    subject = f"ey{'J' * 80}.canary"
+    service.federation_refusal = "The given credential {} is rejected by\nthe attribute condition."
+    monkeypatch.setenv(variable, str(service.write_federation(subject)))
+    line = fail(host)
+    assert f"{variable}: Google does not take the credentials (The given credential … is rejected by the attr" in line
+    assert "get a new one" in line and "canary" not in line
+
+
+@pytest.mark.parametrize("host", CLIENTS)
+@pytest.mark.parametrize("kind", ["federation", "gcloud"])
+def test_a_file_s_refused_account_is_named(
+    service: GoogleApisStandIn, monkeypatch: pytest.MonkeyPatch, host: str, kind: str
+) -> None:
+    service.refusal = "Permission 'iam.serviceAccounts.getAccessToken' denied"
+    file = service.write_impersonation("x", TARGET) if kind == "gcloud" else service.write_federation("x", TARGET)
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(file))
+    role = "roles/iam.serviceAccountTokenCreator" if kind == "gcloud" else "roles/iam.workloadIdentityUser"
+    line = fail(host)
+    assert f"GOOGLE_APPLICATION_CREDENTIALS: Google gives no token of {TARGET} (Permission 'iam.service" in line
+    assert f"grant {role} on it" in line
+
+
+@pytest.mark.parametrize("host", CLIENTS)
+@pytest.mark.parametrize("text", ["/nowhere/key.json", '{"type": "service_account"}'])
+def test_an_unusable_default_names_its_variable(monkeypatch: pytest.MonkeyPatch, host: str, text: str) -> None:
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", text)
+    assert "GOOGLE_APPLICATION_CREDENTIALS: is not the path of a credential file of Google's" in fail(host)
