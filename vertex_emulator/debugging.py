@@ -87,6 +87,11 @@ class DebugPorts:
             listener.socket.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
             listener.socket.close()
 
+    def stop(self) -> None:
+        """Close the ports of all jobs."""
+        for job_id in list(self._listeners):
+            self.close(job_id)
+
     def _accept(self, job_id: str, listener: _Listener) -> None:
         while True:
             try:

@@ -5,6 +5,7 @@ import hashlib
 import hmac
 import json
 import logging
+import random
 import socket
 import threading
 from dataclasses import dataclass, field
@@ -30,6 +31,8 @@ _LATEST = "latest"
 _ADDRESS_VARIABLE, _KEY_VARIABLE = "SECRET_MANAGER_API_ENDPOINT", "SECRET_MANAGER_API_KEY"
 _SETTING = "secret_manager_address"
 _NO_KEY = "Send the text of SECRET_MANAGER_API_KEY as the header X-Goog-Api-Key (an API key of Google's clients)."
+_PORTS, _TRIES = range(20_000, 32_768), 20
+"""Below those of outgoing connections, one of which could take the port while no emulator runs (ip(7))."""
 _log = logging.getLogger("vertex_emulator.secrets")
 
 
@@ -90,6 +93,7 @@ class SecretServer:
     token: str
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _address: tuple[str, int] | None = None
+    _running: "tuple[uvicorn.Server, threading.Thread, socket.socket] | None" = None
 
     def variables(self, job: Job) -> dict[str, str]:
         """Serve, and return the variables by which a job's containers find their secrets; none without secrets.
@@ -117,29 +121,43 @@ class SecretServer:
                 if self._address:
                     self.executor.open_port(*self._address)
 
+    def stop(self, timeout: float) -> None:
+        """Close the port, after waiting at most `timeout` seconds for requests."""
+        with self._lock:
+            if self._running:
+                server, thread, listener = self._running
+                server.should_exit = True
+                thread.join(timeout)
+                listener.close()
+
     def _serve(self, host: str | None) -> tuple[str, int] | None:
         """Serve in a thread, at best on the stored port; store and return the address. None if no port is free."""
         if host is None:
             return None
         with self.database.read() as transaction:
             known_host, _, known_port = (transaction.settings.get(_SETTING) or "").rpartition(":")
-        for port in (int(known_port), 0) if known_host == host else (0,):
+        known_ports = [int(known_port)] if known_host == host else []
+        for port in (*known_ports, *random.sample(_PORTS, _TRIES)):
             try:
                 listener = socket.create_server((host, port))
             except OSError as error:
-                _log.warning("secrets are not served on %s, port %s: %s", host, port or "any", error.strerror)
+                reason = error.strerror
+                if port in known_ports:
+                    _log.warning("containers that run already find no secrets on %s:%s: %s", host, port, reason)
                 continue
-            address = host, int(listener.getsockname()[1])
             with self.database.write() as transaction:
-                transaction.settings.set(_SETTING, f"{host}:{address[1]}")
+                transaction.settings.set(_SETTING, f"{host}:{port}")
             self._start(listener)
-            return address
+            return host, port
+        _log.warning("secrets are not served on %s: %s", host, reason)
         return None
 
     def _start(self, listener: socket.socket) -> None:
         path = "/v1/projects/{project}/secrets/{secret}/versions/{version}:access"
-        config = uvicorn.Config(Starlette(routes=[Route(path, self._answer)]), **SERVER_OPTIONS)
-        threading.Thread(target=uvicorn.Server(config).run, args=([listener],), daemon=True, name="secrets").start()
+        server = uvicorn.Server(uvicorn.Config(Starlette(routes=[Route(path, self._answer)]), **SERVER_OPTIONS))
+        thread = threading.Thread(target=server.run, args=([listener],), daemon=True, name="secrets")
+        self._running = server, thread, listener
+        thread.start()
 
     def _answer(self, request: Request) -> Response:
         """Return a version's payload to whoever has its project's key."""

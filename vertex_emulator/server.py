@@ -139,6 +139,9 @@ class Server(uvicorn.Server):
         self._data.endpoint.unlink(missing_ok=True)
         self._api.schedule_loop.stop(_STOP_SECONDS)
         self._scheduler.stop(_STOP_SECONDS)
+        # Whoever starts next, while this process may still end, gets the ports that containers and debuggers know.
+        self._secrets.stop(_STOP_SECONDS)
+        self._debug_ports.stop()
         _remove_firewall_rules(self._executor)
         _log.info("stopped; containers keep running, and the next start finds them")
 

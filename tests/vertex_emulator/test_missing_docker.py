@@ -1,15 +1,23 @@
-"""An emulator whose Docker is gone: at its start, and later."""
+"""An emulator whose Docker is gone, at its start and later, or accepts connections and never answers."""
 
+import contextlib
 import json
 import signal
 import socket
+import threading
+import time
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 import requests
 
+from tests.ports import reserve_port
 from tests.vertex_emulator.preloaded import ForkedProcess
 from tests.vertex_emulator.running import PATIENCE_SECONDS, RunningEmulator, command, custom_job, pool, until
+from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.database import Database
 
 
 def test_jobs_wait_with_reason_without_docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,6 +45,79 @@ def test_jobs_wait_with_reason_without_docker(tmp_path: Path, monkeypatch: pytes
     finally:
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE_SECONDS) == 0
+
+
+@pytest.fixture
+def silent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[socket.socket]]:
+    """The connections to a daemon that accepts them and never answers, and that DOCKER_HOST names."""
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/docker.sock")
+    held: list[socket.socket] = []
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "docker.sock"))
+        listener.listen(64)
+
+        def accept() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    held.append(listener.accept()[0])
+
+        thread = threading.Thread(target=accept)
+        thread.start()
+        yield held
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join()
+    for connection in held:
+        connection.close()
+
+
+def ask_for_replicas(url: str, job: str) -> None:
+    """Send a request whose answer needs Docker; the emulator may end instead."""
+    with contextlib.suppress(requests.RequestException):
+        requests.get(f"{url}/vertex_emulator/jobs/{job.rpartition('/')[2]}/replicas", timeout=2 * PATIENCE_SECONDS)
+
+
+def test_a_silent_docker_delays_no_stop(tmp_path: Path, silent: list[socket.socket]) -> None:
+    emulator = RunningEmulator(tmp_path / "data")
+    job = emulator.create(custom_job(pool("pass")))
+    asking = threading.Thread(target=ask_for_replicas, args=(emulator.url, job))
+    asking.start()
+    until(lambda: len(silent) > 1, "a call of Docker, after the look at the start")
+    assert "timed out" in emulator.call("GET", "readyz", expect=503)["reason"]
+    assert command("stop", data=emulator.data).stdout == "stopped\n"
+    assert emulator.process.wait(PATIENCE_SECONDS / 2) == 0
+    asking.join()
+    emulator.http.close()
+
+
+def linger(marker: Path) -> None:
+    """Let the process stay, once it has stopped to serve, until a file is gone."""
+
+    def stay() -> None:
+        while marker.exists():
+            time.sleep(0.05)
+
+    from vertex_emulator.cli import main
+
+    main._leave_threads = stay
+
+
+def test_next_start_serves_secrets_where_containers_look(tmp_path: Path, silent: list[socket.socket]) -> None:
+    data, marker = DataFolder.open(tmp_path / "data"), tmp_path / "lingers"
+    data.secrets.write_text("{}")
+    with reserve_port() as port, contextlib.closing(Database(data.database)) as database, database.write() as written:
+        written.settings.set("secret_manager_address", f"127.0.0.1:{port}")
+    marker.touch()
+    first = RunningEmulator(data.root, prepare=partial(linger, marker))
+    assert requests.get(f"http://127.0.0.1:{port}/", timeout=PATIENCE_SECONDS).status_code == 404
+    assert command("stop", data=data.root).stdout == "stopped\n"
+    second = RunningEmulator(data.root)
+    try:
+        assert first.process.poll() is None
+    finally:
+        marker.unlink()
+        assert first.process.wait(PATIENCE_SECONDS) == 0
+    assert requests.get(f"http://127.0.0.1:{port}/", timeout=PATIENCE_SECONDS).status_code == 404
+    assert second.end() == 0
 
 
 @pytest.mark.parametrize("verb", ["serve", "start"])

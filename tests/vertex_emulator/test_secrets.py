@@ -3,7 +3,9 @@
 import json
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from google.api_core import exceptions
 
 from tests.vertex_emulator.running import (
     PARENT,
+    PATIENCE_SECONDS,
     RunningEmulator,
     custom_job,
     labelled,
@@ -19,6 +22,10 @@ from tests.vertex_emulator.running import (
     until,
 )
 from tests.vertex_emulator.test_container_attacks import host_service, needs_root, probe
+from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.database import Database
+from vertex_emulator.names import Location
+from vertex_emulator.secrets import SecretServer, SecretValues
 
 VALUE = "correct-horse-battery-staple-ü"
 NAME = "projects/my-project/secrets/hf-token/versions"
@@ -118,3 +125,16 @@ def test_jobs_without_secrets_get_no_variables(emulator: RunningEmulator) -> Non
     )
     emulator.ended(job)
     assert emulator.lines(job) == ["[]"]
+
+
+def test_a_new_port_is_none_of_outgoing_connections(tmp_path: Path) -> None:
+    data = DataFolder.open(tmp_path)
+    data.secrets.write_text(json.dumps({"my-project": {"a": "b"}}))
+    executor: Any = SimpleNamespace(gateway=lambda: "127.0.0.1", open_port=lambda *_: None)
+    job: Any = SimpleNamespace(location=Location("my-project", "us-central1"))
+    with closing(Database(data.database)) as database:
+        server = SecretServer(database, executor, SecretValues(data.secrets), "token")
+        address = server.variables(job)["SECRET_MANAGER_API_ENDPOINT"]
+        server.stop(PATIENCE_SECONDS)
+    first_outgoing = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    assert 1024 <= int(address.rpartition(":")[2]) < first_outgoing

@@ -7,7 +7,9 @@ import contextlib
 import gc
 import importlib.util
 import logging
+import os
 import sys
+import threading
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -18,6 +20,7 @@ from vertex_emulator.errors import EmulatorError
 # The extra `emulator` of the distribution.
 _SERVER_PACKAGES = ("egobox", "google_crc32c", "numpy", "starlette", "tensorboardX", "uvicorn")
 _CONTAINER_OPTIONS = ("pids_limit", "log_limit_mb", "egress")  # as the fields of ContainerSettings
+_THREAD_SECONDS = 1.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -83,7 +86,22 @@ def _serve(options: Namespace) -> int:
                 print(line, flush=True)
 
     serve(options.data, options.host, options.port, options.allow_remote, given, print_environment)
+    _leave_threads()
     return 0
+
+
+def _leave_threads() -> None:
+    """End the process if a request still waits, for a Docker that never answers or the like; what counts is stored.
+
+    Python would wait for the request's thread, for two minutes with Docker's SDK.
+    """
+    requests = [each for each in threading.enumerate() if not each.daemon and each is not threading.main_thread()]
+    for thread in requests:
+        thread.join(_THREAD_SECONDS / len(requests))
+    if any(thread.is_alive() for thread in requests):
+        sys.stdout.flush()
+        logging.shutdown()
+        os._exit(0)
 
 
 def _is_confirmed(options: Namespace) -> bool:
