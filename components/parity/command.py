@@ -1,6 +1,7 @@
 """The command `vertex-training parity`: asks Vertex AI and the emulator the same, and reports what differs."""
 
 import json
+import os
 import secrets
 import shutil
 import signal
@@ -10,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -278,6 +279,7 @@ def _remove_emulator(run: Run) -> None:
     deadline = time.monotonic() + _START_SECONDS
     while Path(run.emulator).is_dir():
         _vertex_emulator("stop", run)
+        _kill_starting(run)
         try:
             _vertex_emulator("reset", run, "--yes")
         except ParityFailed:  # one that a killed run was starting is there by now
@@ -286,6 +288,16 @@ def _remove_emulator(run: Run) -> None:
             time.sleep(_EMULATOR_PAUSE)
         else:
             shutil.rmtree(run.emulator, ignore_errors=True)
+
+
+def _kill_starting(run: Run) -> None:
+    """Kill an emulator that a killed run was starting: it would make the folder again once that is removed."""
+    command = ["ps", "-A", "-ww", "-o", "pid=", "-o", "args="]
+    with suppress(OSError):  # no `ps` on this machine
+        for line in subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines():
+            pid, _, arguments = line.strip().partition(" ")
+            if run.emulator in arguments and "vertex_emulator" in arguments:
+                os.kill(int(pid), signal.SIGKILL)
 
 
 def _vertex_emulator(verb: str, run: Run, *options: str) -> str:

@@ -2,6 +2,10 @@
 
 import json
 import re
+import signal
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +211,18 @@ def test_a_journal_keeps_the_runs_that_are_not_clean(tmp_path: Path) -> None:
     journal.file.write_text("not a journal\n")
     with pytest.raises(ParityFailed, match="is no journal of parity"):
         journal.runs()
+
+
+def test_clean_ends_an_emulator_that_is_being_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "data"
+    folder.mkdir()
+    Journal(command.JOURNAL).add(replace(RUN, service=None, emulator=str(folder)))
+    sleeping = [sys.executable, "-c", "input()", "-m", "vertex_emulator", "serve", "--data", str(folder)]
+    with subprocess.Popen(sleeping, stdin=subprocess.PIPE) as process:
+        assert command.clean() == 0
+        assert process.wait(10) == -signal.SIGKILL
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_captured_answers_of_an_older_probe_are_refused(tmp_path: Path) -> None:
