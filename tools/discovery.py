@@ -31,13 +31,17 @@ METHODS = ROOT / "vertex_emulator" / "api" / "vertex_ai_methods.json"
 VERSIONS = ("v1", "v1beta1")
 Methods = set[tuple[str, str]]
 MODEL_REQUESTS = ("CopyModelRequest", "ExportModelRequest", "MergeVersionAliasesRequest")
-ROOTS = ("CustomJob", "HyperparameterTuningJob", "TrainingPipeline", "UploadModelRequest", *MODEL_REQUESTS)
+TENSORBOARDS = ("Tensorboard", "TensorboardExperiment", "WriteTensorboardExperimentDataRequest")
+BATCHES = ("BatchCreateTensorboardRunsRequest", "BatchCreateTensorboardTimeSeriesRequest")
+JOBS = ("CustomJob", "HyperparameterTuningJob", "TrainingPipeline")
+ROOTS = (*JOBS, "UploadModelRequest", *MODEL_REQUESTS, *TENSORBOARDS, *BATCHES)
 MAX_LINE_LENGTH = 120
 MAY_BE_EMPTY = {("EnvVar", "value")}
 """Required texts whose empty value says something, and is left out by clients."""
 SCALARS = {
     ("string", None): "String",
     ("string", "int64"): "Int64",
+    ("string", "byte"): "String",
     ("string", "google-duration"): "Duration",
     ("string", "google-datetime"): "Timestamp",
     ("integer", "int32"): "Int32",

@@ -85,6 +85,9 @@ StudySpecObservationNoise = Annotated[Literal["OBSERVATION_NOISE_UNSPECIFIED", "
 StudySpecParameterSpecScaleType = Annotated[Literal[
     "SCALE_TYPE_UNSPECIFIED", "UNIT_LINEAR_SCALE", "UNIT_LOG_SCALE", "UNIT_REVERSE_LOG_SCALE"
 ], Numbered(0, 1, 2, 3)]
+TensorboardTimeSeriesValueType = Annotated[Literal[
+    "VALUE_TYPE_UNSPECIFIED", "SCALAR", "TENSOR", "BLOB_SEQUENCE"
+], Numbered(0, 1, 2, 3)]
 TrialState = Annotated[Literal[
     "STATE_UNSPECIFIED", "REQUESTED", "ACTIVE", "STOPPING", "SUCCEEDED", "INFEASIBLE"
 ], Numbered(0, 1, 2, 3, 4, 5)]
@@ -184,6 +187,56 @@ class MergeVersionAliasesRequest(Message, total=False):
     """Request message for ModelService.MergeVersionAliases."""
 
     versionAliases: Required[list[String]]
+
+
+class Tensorboard(Message, total=False):
+    """Tensorboard is a physical database that stores users' training metrics."""
+
+    blobStoragePathPrefix: OutputOnly[String]
+    createTime: OutputOnly[Timestamp]
+    description: String
+    displayName: Required[String]
+    encryptionSpec: "EncryptionSpec"
+    etag: String
+    isDefault: Boolean
+    labels: dict[str, String]
+    name: OutputOnly[String]
+    runCount: OutputOnly[Int32]
+    satisfiesPzi: OutputOnly[Boolean]
+    satisfiesPzs: OutputOnly[Boolean]
+    updateTime: OutputOnly[Timestamp]
+
+
+class TensorboardExperiment(Message, total=False):
+    """A TensorboardExperiment is a group of TensorboardRuns, that are typically the results of a training job run, in a
+    Tensorboard."""
+
+    createTime: OutputOnly[Timestamp]
+    description: String
+    displayName: String
+    etag: String
+    labels: dict[str, String]
+    name: OutputOnly[String]
+    source: String
+    updateTime: OutputOnly[Timestamp]
+
+
+class WriteTensorboardExperimentDataRequest(Message, total=False):
+    """Request message for TensorboardService.WriteTensorboardExperimentData."""
+
+    writeRunDataRequests: Required[list["WriteTensorboardRunDataRequest"]]
+
+
+class BatchCreateTensorboardRunsRequest(Message, total=False):
+    """Request message for TensorboardService.BatchCreateTensorboardRuns."""
+
+    requests: Required[list["CreateTensorboardRunRequest"]]
+
+
+class BatchCreateTensorboardTimeSeriesRequest(Message, total=False):
+    """Request message for TensorboardService.BatchCreateTensorboardTimeSeries."""
+
+    requests: Required[list["CreateTensorboardTimeSeriesRequest"]]
 
 
 class EncryptionSpec(Message, total=False):
@@ -315,6 +368,29 @@ class ExportModelRequestOutputConfig(Message, total=False):
     artifactDestination: "GcsDestination"
     exportFormatId: String
     imageDestination: "ContainerRegistryDestination"
+
+
+class WriteTensorboardRunDataRequest(Message, total=False):
+    """Request message for TensorboardService.WriteTensorboardRunData."""
+
+    tensorboardRun: Required[String]
+    timeSeriesData: Required[list["TimeSeriesData"]]
+
+
+class CreateTensorboardRunRequest(Message, total=False):
+    """Request message for TensorboardService.CreateTensorboardRun."""
+
+    parent: Required[String]
+    tensorboardRun: Required["TensorboardRun"]
+    tensorboardRunId: Required[String]
+
+
+class CreateTensorboardTimeSeriesRequest(Message, total=False):
+    """Request message for TensorboardService.CreateTensorboardTimeSeries."""
+
+    parent: Required[String]
+    tensorboardTimeSeries: Required["TensorboardTimeSeries"]
+    tensorboardTimeSeriesId: String
 
 
 class GcsDestination(Message, total=False):
@@ -567,6 +643,42 @@ class ContainerRegistryDestination(Message, total=False):
     outputUri: Required[String]
 
 
+class TimeSeriesData(Message, total=False):
+    """All the data stored in a TensorboardTimeSeries."""
+
+    tensorboardTimeSeriesId: Required[String]
+    valueType: TensorboardTimeSeriesValueType
+    values: Required[list["TimeSeriesDataPoint"]]
+
+
+class TensorboardRun(Message, total=False):
+    """TensorboardRun maps to a specific execution of a training job with a given set of hyperparameter values, model
+    definition, dataset, etc"""
+
+    createTime: OutputOnly[Timestamp]
+    description: String
+    displayName: Required[String]
+    etag: String
+    labels: dict[str, String]
+    name: OutputOnly[String]
+    updateTime: OutputOnly[Timestamp]
+
+
+class TensorboardTimeSeries(Message, total=False):
+    """TensorboardTimeSeries maps to times series produced in training runs"""
+
+    createTime: OutputOnly[Timestamp]
+    description: String
+    displayName: Required[String]
+    etag: String
+    metadata: OutputOnly["TensorboardTimeSeriesMetadata"]
+    name: OutputOnly[String]
+    pluginData: String
+    pluginName: String
+    updateTime: OutputOnly[Timestamp]
+    valueType: TensorboardTimeSeriesValueType
+
+
 class DnsPeeringConfig(Message, total=False):
     """DNS peering configuration."""
 
@@ -751,6 +863,24 @@ class ExplanationParameters(Message, total=False):
     xraiAttribution: "XraiAttribution"
 
 
+class TimeSeriesDataPoint(Message, total=False):
+    """A TensorboardTimeSeries data point."""
+
+    blobs: "TensorboardBlobSequence"
+    scalar: "Scalar"
+    step: Int64
+    tensor: "TensorboardTensor"
+    wallTime: Timestamp
+
+
+class TensorboardTimeSeriesMetadata(Message, total=False):
+    """Describes metadata for a TensorboardTimeSeries."""
+
+    maxBlobSequenceLength: OutputOnly[Int64]
+    maxStep: OutputOnly[Int64]
+    maxWallTime: OutputOnly[Timestamp]
+
+
 class ReservationAffinity(Message, total=False):
     """A ReservationAffinity can be used to configure a Vertex AI resource (e.g., a DeployedModel) to draw its Compute
     Engine resources from a Shared Reservation, or exclusively from on-demand capacity."""
@@ -867,6 +997,26 @@ class XraiAttribution(Message, total=False):
     stepCount: Int32
 
 
+class TensorboardBlobSequence(Message, total=False):
+    """One point viewable on a blob metric plot, but mostly just a wrapper message to work around repeated fields can't
+    be used directly within `oneof` fields."""
+
+    values: list["TensorboardBlob"]
+
+
+class Scalar(Message, total=False):
+    """One point viewable on a scalar metric plot."""
+
+    value: Double
+
+
+class TensorboardTensor(Message, total=False):
+    """One point viewable on a tensor metric plot."""
+
+    value: Required[String]
+    versionNumber: Int32
+
+
 class ProbeHttpHeader(Message, total=False):
     """HttpHeader describes a custom header to be used in HTTP probes"""
 
@@ -920,6 +1070,13 @@ class SmoothGradConfig(Message, total=False):
     featureNoiseSigma: "FeatureNoiseSigma"
     noiseSigma: Double
     noisySampleCount: Int32
+
+
+class TensorboardBlob(Message, total=False):
+    """One blob (e.g, image, graph) viewable on a blob metric plot."""
+
+    data: String
+    id: OutputOnly[String]
 
 
 class GcsSource(Message, total=False):

@@ -5,9 +5,16 @@ import re
 import secrets
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 
 ID_PATTERN = r"[^/:]+"
 LOCATION_PATTERN = rf"projects/{ID_PATTERN}(?::{ID_PATTERN})?/locations/{ID_PATTERN}"
+BOARD_COLLECTIONS = ("tensorboards", "experiments", "runs", "timeSeries")
+"""Tensorboards, and what is in them: each has the next."""
+BOARD_PATTERNS = list(
+    accumulate(BOARD_COLLECTIONS, lambda outer, inner: f"{outer}/{inner}/{ID_PATTERN}", initial=LOCATION_PATTERN)
+)[1:]
+"""The names of each of them."""
 _MODEL = re.compile(rf"({LOCATION_PATTERN})/models/({ID_PATTERN})")
 
 
@@ -43,6 +50,12 @@ def parse_model(name: str) -> tuple[Location, str] | None:
     """Return location and id of `projects/P/locations/R/models/ID`, None for another form."""
     match = _MODEL.fullmatch(name)
     return (Location.parse(match[1]), match[2]) if match else None
+
+
+def with_number(name: str) -> str:
+    """Return the full name of a location or a resource in it, with the project's number."""
+    parts = name.split("/")
+    return "/".join([Location.parse("/".join(parts[:4])).name, *parts[4:]])
 
 
 @lru_cache

@@ -109,7 +109,7 @@ def with_api_version(reply: Mapping[str, Any], api_version: str) -> dict[str, An
         return {**reply, "operations": operations}
     if not reply.get("done"):
         return dict(reply)
-    prefix = _TYPE_PREFIX.replace(".v1.", f".{api_version}.")
+    prefix = _TYPE_PREFIX.replace(".v1.", ".v1beta1." if api_version == "v1beta1" else ".v1.")
     typed = ((field, reply[field]) for field in ("metadata", "response"))
     return {
         **reply,
@@ -122,7 +122,9 @@ _MESSAGES = {
     "hyperparameterTuningJobs": types.HyperparameterTuningJob,
     "trainingPipelines": types.TrainingPipeline,
     "models": types.Model,
+    "timeSeries": types.TensorboardTimeSeries,
 }
+_LISTS = {*_MESSAGES, "operations", "tensorboardTimeSeries"}
 
 
 def with_enum_numbers(reply: Mapping[str, Any]) -> dict[str, Any]:
@@ -135,8 +137,10 @@ def with_enum_numbers(reply: Mapping[str, Any]) -> dict[str, Any]:
         return {**reply, "response": enums_as_numbers(message, response)}
     collection = str(reply.get("name", "")).rpartition("/")[0].rpartition("/")[2]
     named: dict[str, Any] = enums_as_numbers(_MESSAGES.get(collection), reply)
-    for key in named.keys() & {*_MESSAGES, "operations"}:
+    for key in named.keys() & _LISTS:
         named[key] = [with_enum_numbers(each) for each in named[key]]
+    if "timeSeriesData" in named:
+        named = enums_as_numbers(types.WriteTensorboardRunDataRequest, named)
     return named
 
 

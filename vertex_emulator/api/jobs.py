@@ -82,6 +82,7 @@ class JobService:
             except ModelUploadRejected as error:  # as the pipeline's model would be when it ends
                 raise ApiError(error.status, str(error)) from error
             validation.check_shared_folders(transaction, kind, spec)
+            validation.check_tensorboard(transaction, kind, spec)
             job = lifecycle.enqueue(transaction, job_id, kind, location, spec)
             if quota_message is not None:
                 ending = Ending(FAILED, _CODE_RESOURCE_EXHAUSTED, quota_message, job.created)

@@ -23,13 +23,14 @@ from vertex_emulator.api.logging import LogService
 from vertex_emulator.api.models import ModelService, OperationService
 from vertex_emulator.api.runs import ScheduleLoop
 from vertex_emulator.api.schedules import ScheduleService
+from vertex_emulator.api.tensorboards import ID_PARAMETERS, TensorboardService
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.errors import AnswerLost, ApiError
 from vertex_emulator.http.connection import ABORT
 from vertex_emulator.http.requests import read_json, read_query, run_in_thread, wants_enum_numbers
 from vertex_emulator.http.responses import JSON_TYPE
-from vertex_emulator.names import ID_PATTERN, LOCATION_PATTERN, Location
+from vertex_emulator.names import BOARD_COLLECTIONS, BOARD_PATTERNS, ID_PATTERN, LOCATION_PATTERN, Location, with_number
 from vertex_emulator.replicas.executor import Executor
 from vertex_emulator.resources import with_api_version, with_enum_numbers
 from vertex_emulator.secrets import SecretValues
@@ -66,6 +67,7 @@ class Api:
         """Return all routes. A handler's arguments are the parameters of its path, and what the route names beside."""
         faults = RequestFaults(self.database)
         jobs, models, operations = self.jobs, ModelService(self.database, self.data), OperationService(self.database)
+        boards = TensorboardService(self.database)
         secrets, logs = SecretValues(self.data.secrets), LogService(self.database, self.executor, self.data)
         schedules = ScheduleService(self.database, jobs, self.schedule_loop.wake)
         emulator = EmulatorService(self.database, self.executor, self.data, self.capacity, faults, self.wake)
@@ -73,6 +75,16 @@ class Api:
         some_jobs, some_models, operation = f"{_LOCATION}/{{kind:kind}}", f"{_LOCATION}/models", "/{name:operation}"
         job, model = f"{some_jobs}/{{job_id:id}}", f"{some_models}/{{model:id}}"
         secret = "/projects/{project:id}/secrets/{secret:id}/versions/{version:id}:access"
+        operation_routes = [
+            # Operations, which are done from the start: to wait for one is to get it.
+            _route(
+                "GET", "/{parent:parent}/operations", operations.list, _page, lists.PAGED | {"returnPartialSuccess"}
+            ),
+            _route("GET", operation, operations.get),
+            _route("DELETE", operation, operations.delete),
+            _route("POST", f"{operation}:cancel", operations.cancel),
+            _route("POST", f"{operation}:wait", operations.get, query={"timeout"}),
+        ]
         training = [
             # Jobs and pipelines, whose requests injected faults may hit.
             _route("GET", some_jobs, faults.wrap(jobs.list), _page, lists.MASKED),
@@ -91,14 +103,19 @@ class Api:
             _route("POST", f"{model}:export", models.export, _body),
             _route("DELETE", f"{model}:deleteVersion", models.delete_version),
             _route("GET", f"{model}:listVersions", models.list_versions, _page, lists.ORDERED),
-            # Operations, which are done from the start: to wait for one is to get it.
-            _route(
-                "GET", "/{parent:parent}/operations", operations.list, _page, lists.PAGED | {"returnPartialSuccess"}
-            ),
-            _route("GET", operation, operations.get),
-            _route("DELETE", operation, operations.delete),
-            _route("POST", f"{operation}:cancel", operations.cancel),
-            _route("POST", f"{operation}:wait", operations.get, query={"timeout"}),
+            # Tensorboards and what is in them: `boards` and `board` are collections and resources of any of the levels.
+            _route("GET", "/{collection:boards}", boards.list, _page, lists.ORDERED),
+            _route("POST", "/{collection:boards}", boards.create, _whole, ID_PARAMETERS),
+            _route("GET", "/{name:board}", boards.get),
+            _route("PATCH", "/{name:board}", boards.patch, _patch, {"updateMask"}),
+            _route("DELETE", "/{name:board}", boards.delete),
+            _route("POST", "/{experiment:experiments}/runs:batchCreate", boards.batch_create, _body),
+            _route("POST", "/{experiment:experiments}:batchCreate", boards.batch_create_series, _body),
+            _route("POST", "/{experiment:experiments}:write", boards.write_runs, _body),
+            _route("POST", "/{run:runs}:write", boards.write, _body),
+            _route("GET", "/{series:timeSeries}:read", boards.read, _query, {"maxDataPoints", "filter"}),
+            _route("GET", "/{board:tensorboards}:batchRead", boards.batch_read, _query, {"timeSeries"}),
+            *operation_routes,
             # Secret Manager's versions, and last whatever the emulator has not.
             _route("GET", secret, secrets.access),
             Route("/{path:path}", _refuse, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
@@ -108,6 +125,7 @@ class Api:
         return [
             Mount("/v1", routes=training),
             Mount("/v1beta1", routes=training),
+            Mount("/ui", routes=operation_routes),  # where Google's clients of Go and Python look first
             _route("POST", "/v2/entries:list", logs.list_entries, _body, query=None),
             # The emulator's own methods.
             _own("GET", "/status", emulator.status),
@@ -142,6 +160,14 @@ def _nothing(_query: Mapping[str, str], _body: Mapping[str, Any]) -> dict[str, A
 
 def _body(_query: Mapping[str, str], body: Mapping[str, Any]) -> dict[str, Any]:
     return {"body": body}
+
+
+def _query(query: Mapping[str, str], _body: Mapping[str, Any]) -> dict[str, Any]:
+    return {"parameters": query}
+
+
+def _whole(query: Mapping[str, str], body: Mapping[str, Any]) -> dict[str, Any]:
+    return {"parameters": query, "body": body}
 
 
 def _page(query: Mapping[str, str], _body: Mapping[str, Any]) -> dict[str, Any]:
@@ -202,18 +228,18 @@ def _convertor(pattern: str, parse: Callable[[str], Any]) -> Convertor[Any]:
     return PatternConvertor()
 
 
-def _with_number(name: str) -> str:
-    """Return the full name of a location or a resource in it, with the project's number."""
-    parts = name.split("/")
-    return "/".join([Location.parse("/".join(parts[:4])).name, *parts[4:]])
-
-
-_PARENT = rf"{LOCATION_PATTERN}(?:/(?:{'|'.join((*KINDS, 'models'))})/{ID_PATTERN})?"
+_BOARD = "|".join(BOARD_PATTERNS)
+_BOARD_COLLECTION = "|".join(pattern.removesuffix(f"/{ID_PATTERN}") for pattern in BOARD_PATTERNS)
+_PARENT = rf"(?:{LOCATION_PATTERN}(?:/(?:{'|'.join((*KINDS, 'models'))})/{ID_PATTERN})?|{_BOARD})"
 register_url_convertor("location", _convertor(LOCATION_PATTERN, Location.parse))
 register_url_convertor("kind", _convertor("|".join(KINDS), KINDS.__getitem__))
 register_url_convertor("id", _convertor(ID_PATTERN, str))  # a custom method such as `:cancel` may follow
-register_url_convertor("parent", _convertor(_PARENT, _with_number))
-register_url_convertor("operation", _convertor(rf"{_PARENT}/operations/{ID_PATTERN}", _with_number))
+register_url_convertor("parent", _convertor(_PARENT, with_number))
+register_url_convertor("operation", _convertor(rf"{_PARENT}/operations/{ID_PATTERN}", with_number))
+register_url_convertor("board", _convertor(_BOARD, with_number))
+register_url_convertor("boards", _convertor(_BOARD_COLLECTION, with_number))
+for _level, _pattern in zip(BOARD_COLLECTIONS, BOARD_PATTERNS, strict=True):
+    register_url_convertor(_level, _convertor(_pattern, with_number))
 
 
 async def _refuse(request: Request) -> Response:

@@ -16,7 +16,8 @@ from vertex_api.validation.shape import FieldProblem
 from vertex_emulator.database import Transaction
 from vertex_emulator.errors import ApiError, InvalidBucketUri
 from vertex_emulator.gcs.files import BucketTree
-from vertex_emulator.http.responses import invalid_argument
+from vertex_emulator.http.responses import invalid_argument, not_found
+from vertex_emulator.names import with_number
 from vertex_emulator.replicas import mounts
 from vertex_emulator.replicas.executor import Executor
 from vertex_emulator.scheduling import lifecycle
@@ -108,6 +109,18 @@ def check_images(executor: Executor, pipeline: Mapping[str, Any]) -> None:
             image = container.get("imageUri") or package["executorImageUri"]
             if executor.lacks_image(image):
                 raise ApiError("NOT_FOUND", f"The image {image} does not exist.")
+
+
+def check_tensorboard(transaction: Transaction, kind: Kind, spec: Mapping[str, Any]) -> None:
+    """Raise ApiError NOT_FOUND if the tensorboard of a canonical job does not exist.
+
+    Where this emulator has no tensorboard at all in the project and region, it is taken for one of Google's, so that
+    the same declaration runs here and there.
+    """
+    if name := Job(kind, spec).backing.job_spec.get("tensorboard"):
+        full = with_number(name)
+        if transaction.tensorboards.of(full.rpartition("/")[0]) and transaction.tensorboards.get(full) is None:
+            raise not_found("Tensorboard", full)
 
 
 def check_shared_folders(transaction: Transaction, kind: Kind, spec: Mapping[str, Any]) -> None:

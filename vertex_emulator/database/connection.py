@@ -1,4 +1,4 @@
-"""The database: jobs, trials, models, service lines and operations in one SQLite file.
+"""The database: jobs, trials, models, tensorboards, service lines and operations in one SQLite file.
 
 One connection under one lock: the work is a few statements at a time, and a reader never sees half a change. Every
 state change is one transaction, so a process killed at any moment leaves either the state before or the state after.
@@ -16,12 +16,14 @@ from vertex_emulator.database.jobs import Faults, Jobs, Pipelines, Queue, Trials
 from vertex_emulator.database.models import Models, Operations
 from vertex_emulator.database.records import Table
 from vertex_emulator.database.schedules import Schedules
+from vertex_emulator.database.tensorboards import Tensorboards
 from vertex_emulator.errors import StartError
 
-SCHEMA_VERSION = 5  # checkouts before the first release wrote 1 to 4
-SNAPSHOT_SCHEMA_VERSION = 4
-"""The version of the tables that snapshots have: those of version 4, which has no schedules."""
-_JOBS, _SCHEDULES = (Path(__file__).with_name(name) for name in ("schema.sql", "schedules.sql"))
+SNAPSHOT_SCHEMA_VERSION = 4  # checkouts before the first release wrote 1 to 4
+"""The version of the tables that snapshots have: those of version 4, without schedules and tensorboards."""
+_SCRIPTS = {SNAPSHOT_SCHEMA_VERSION: "schema.sql", 5: "schedules.sql", 6: "tensorboards.sql"}
+"""What each version has added."""
+SCHEMA_VERSION = max(_SCRIPTS)
 
 
 class Transaction:
@@ -36,6 +38,7 @@ class Transaction:
         self.models = Models(connection)
         self.operations = Operations(connection)
         self.schedules = Schedules(connection)
+        self.tensorboards = Tensorboards(connection)
         self.settings = Settings(connection)
         self.rows = Rows(connection)
 
@@ -61,7 +64,7 @@ class Database:
 
     def _create_tables(self, path: Path) -> None:
         version = self._connection.execute("PRAGMA user_version").fetchone()[0]
-        if version not in (0, SNAPSHOT_SCHEMA_VERSION, SCHEMA_VERSION):
+        if version not in (0, *_SCRIPTS):
             newer = f"a newer emulator (schema {version}): upgrade this one"
             reset = f"vertex-emulator reset --data {path.parent}"
             older = f"an older emulator (schema {version}): remove its jobs with `{reset}`"
@@ -70,7 +73,7 @@ class Database:
                 "folder with --data"
             )
         if version != SCHEMA_VERSION:
-            scripts = [*([_JOBS] if version == 0 else []), _SCHEDULES]
+            scripts = (Path(__file__).with_name(script) for added, script in _SCRIPTS.items() if added > version)
             tables = " ".join(script.read_text() for script in scripts)
             self._connection.executescript(f"BEGIN IMMEDIATE; {tables} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
 

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from anyio import CapacityLimiter, fail_after, to_thread
 from anyio.lowlevel import RunVar
 from pydantic.alias_generators import to_camel
+from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
 from vertex_emulator.errors import ApiError
@@ -22,13 +23,16 @@ _SYSTEM_PARAMETERS = frozenset(
     | {"quotaUser", "uploadType", "upload_protocol", "$prettyPrint", "$apiVersion"}
 )
 """The parameters that every Google API accepts."""
+_REPEATED = "timeSeries"
+"""The one parameter of any method here that is a list."""
 Result = TypeVar("Result")
 
 
-def read_query(query: Mapping[str, str], allowed: Collection[str] = ()) -> dict[str, str]:
+def read_query(query: QueryParams, allowed: Collection[str] = ()) -> dict[str, str]:
     """Return a method's query parameters by camelCase name, without those that every Google API accepts.
 
-    `allowed` are the names that the method has, in camelCase. Raises ApiError for any other.
+    `allowed` are the names that the method has, in camelCase. Raises ApiError for any other. Of those that are repeated
+    the last counts; the values of a list are joined by commas.
     """
     parameters = {}
     for name, value in query.items():
@@ -39,7 +43,7 @@ def read_query(query: Mapping[str, str], allowed: Collection[str] = ()) -> dict[
             # The wording of Google's front end.
             message = f'Invalid JSON payload received. Unknown name "{name}": Cannot bind query parameter.'
             raise ApiError("INVALID_ARGUMENT", message, [(name, "unknown query parameter")])
-        parameters[camel] = value
+        parameters[camel] = ",".join(query.getlist(name)) if camel == _REPEATED else value
     return parameters
 
 
