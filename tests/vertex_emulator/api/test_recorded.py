@@ -109,3 +109,88 @@ def test_models_have_an_etag_and_jobs_none(shared: RunningEmulator) -> None:
     assert shared.call("GET", f"v1/{model}")["etag"]
     job = shared.call("POST", V1BETA1, {"displayName": "recorded", "jobSpec": {"workerPoolSpecs": [POOL]}})
     assert "etag" not in shared.call("GET", f"v1/{job['name']}")
+
+
+BOARDS = "projects/recorded-boards/locations/us-central1"
+BOARD_PATH = f"v1beta1/{BOARDS}/tensorboards"
+LABELS = {"cnrm-test": "true", "managed-by-cnrm": "true"}
+V1BETA1_TYPES = "type.googleapis.com/google.cloud.aiplatform.v1beta1"
+READ = {"blobStoragePathPrefix": ..., "createTime": ..., "etag": ..., "name": ..., "updateTime": ...}
+
+
+def done(metadata: str, response: Any) -> dict[str, Any]:
+    """An operation as recorded once it was done."""
+    times = {"createTime": ..., "updateTime": ...}
+    type_url = f"{V1BETA1_TYPES}.{metadata}OperationMetadata"
+    return {"done": True, "metadata": {"@type": type_url, "genericMetadata": times}, "name": ..., "response": response}
+
+
+def test_a_tensorboard_is_answered_as_recorded(shared: RunningEmulator) -> None:
+    fields = {"description": "Dashboard version 1", "displayName": "config-connector v1", "labels": LABELS}
+    created = shared.call("POST", f"{BOARD_PATH}?{AS_NUMBERS}", fields)
+    response = {"@type": f"{V1BETA1_TYPES}.Tensorboard", "name": ..., **fields}
+    assert_as_recorded(created, done("CreateTensorboard", response))
+    board = created["response"]["name"]
+    assert created["name"].startswith(f"{board}/operations/")
+    assert shared.call("GET", f"ui/{created['name']}")["name"] == created["name"]
+    read = shared.call("GET", f"v1beta1/{board}?{AS_NUMBERS}")
+    assert_as_recorded(read, {**READ, **fields})
+    assert read["blobStoragePathPrefix"].startswith("cloud-ai-platform-")
+
+    changes = {"description": "Dashboard version 2", "displayName": "config-connector v2", "isDefault": True}
+    mask = "updateMask=description%2CdisplayName%2CisDefault"
+    body = {**changes, "labels": LABELS, "name": board}
+    patched = shared.call("PATCH", f"v1beta1/{board}?{AS_NUMBERS}&{mask}", body)
+    now = {**READ, **fields, **changes}
+    assert_as_recorded(patched, done("UpdateTensorboard", {"@type": f"{V1BETA1_TYPES}.Tensorboard", **now}))
+    assert_as_recorded(shared.call("GET", f"v1beta1/{board}?{AS_NUMBERS}"), now)
+    assert patched["response"]["etag"] != read["etag"]
+
+    deleted = shared.call("DELETE", f"v1beta1/{board}?{AS_NUMBERS}")
+    assert_as_recorded(deleted, done("Delete", {"@type": "type.googleapis.com/google.protobuf.Empty"}))
+    location = board.rpartition("/tensorboards/")[0]
+    assert {each["name"].rpartition("/operations/")[0] for each in (patched, deleted)} == {location}
+
+
+def test_names_of_missing_boards_are_answered_as_recorded(shared: RunningEmulator) -> None:
+    message = "List of found errors:\t1.Field: name; Message: Invalid Tensorboard resource name.\t"
+    answer = shared.call("GET", f"{BOARD_PATH}/vertexaitensorboard?{AS_NUMBERS}", expect=400)
+    assert answer == {"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}}
+    # The form of "The Featurestore does not exist."; for what is in a tensorboard, a report of 2023.
+    for path in ("1", "1/experiments", "1/experiments/e/runs/r"):
+        answer = shared.call("GET", f"{BOARD_PATH}/{path}", expect=404)
+        assert answer == {"error": {"code": 404, "message": "The Tensorboard does not exist.", "status": "NOT_FOUND"}}
+
+
+def test_an_experiment_is_answered_as_recorded(shared: RunningEmulator) -> None:
+    board = shared.call("POST", BOARD_PATH, {"displayName": "parent"})["response"]["name"]
+    path = f"v1beta1/{board}/experiments"
+    message = f"TensorboardExperiment {board}/experiments/tenexp is not found."
+    answer = shared.call("GET", f"{path}/tenexp?{AS_NUMBERS}", expect=404)
+    assert answer == {"error": {"code": 404, "message": message, "status": "NOT_FOUND"}}
+
+    fields = {"description": "maximal", "displayName": "max", "labels": {"key": "value"}, "source": "custom-job-1"}
+    recorded = {"createTime": ..., "etag": ..., "updateTime": ..., "name": f"{board}/experiments/tenexp"}
+    created = shared.call("POST", f"{path}?{AS_NUMBERS}&tensorboardExperimentId=tenexp", fields)
+    assert_as_recorded(created, {**fields, **recorded})
+    assert shared.call("GET", f"{path}/tenexp") == created
+    changes = {"description": "updated", "displayName": "updated", "labels": {"key": "updated"}}
+    mask = "updateMask=description%2CdisplayName%2Clabels%2Csource"  # source cannot change, and has not
+    body = {**changes, "name": created["name"], "source": "custom-job-1"}
+    patched = shared.call("PATCH", f"{path}/tenexp?{AS_NUMBERS}&{mask}", body)
+    assert_as_recorded(patched, {**fields, **changes, **recorded})
+
+    deleted = shared.call("DELETE", f"{path}/tenexp?{AS_NUMBERS}")
+    assert_as_recorded(deleted, done("Delete", {"@type": "type.googleapis.com/google.protobuf.Empty"}))
+    assert deleted["name"].rpartition("/operations/")[0] == board
+    shared.call("DELETE", f"v1beta1/{board}")
+
+
+def test_a_minimal_experiment_is_answered_as_recorded(shared: RunningEmulator) -> None:
+    board = shared.call("POST", BOARD_PATH, {"displayName": "parent"})["response"]["name"]
+    created = shared.call("POST", f"v1beta1/{board}/experiments?tensorboardExperimentId=least", {})
+    assert_as_recorded(
+        created,
+        {"createTime": ..., "etag": ..., "name": f"{board}/experiments/least", "updateTime": ...},
+    )
+    shared.call("DELETE", f"v1beta1/{board}")

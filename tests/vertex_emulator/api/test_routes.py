@@ -15,6 +15,7 @@ from vertex_emulator.api.routes import is_vertex_method
 LIFECYCLE = {"create", "get", "list", "cancel", "delete"}
 OPERATIONS = {"get", "list", "wait", "cancel", "delete"}
 MODEL_CHANGES = {"patch", "mergeVersionAliases", "copy", "export", "deleteVersion"}
+CHANGEABLE = {"create", "get", "list", "patch", "delete"}
 SERVED = {
     "customJobs": LIFECYCLE,
     "hyperparameterTuningJobs": LIFECYCLE,
@@ -25,6 +26,14 @@ SERVED = {
     "hyperparameterTuningJobs.operations": OPERATIONS,
     "trainingPipelines.operations": OPERATIONS,
     "models.operations": OPERATIONS,
+    "tensorboards": CHANGEABLE | {"batchRead"},
+    "tensorboards.operations": OPERATIONS,
+    "tensorboards.experiments": CHANGEABLE | {"batchCreate", "write"},
+    "tensorboards.experiments.operations": OPERATIONS,
+    "tensorboards.experiments.runs": CHANGEABLE | {"batchCreate", "write"},
+    "tensorboards.experiments.runs.operations": OPERATIONS,
+    "tensorboards.experiments.runs.timeSeries": CHANGEABLE | {"read"},
+    "tensorboards.experiments.runs.timeSeries.operations": OPERATIONS,
 }
 PREFIX = "aiplatform.projects.locations."
 
