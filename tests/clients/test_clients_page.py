@@ -43,12 +43,13 @@ def test_the_shell_snippets_run_a_job(shell: Mapping[str, str], tmp_path: Path) 
 
 
 def test_the_python_snippets_run_in_such_a_shell(shell: Mapping[str, str], tmp_path: Path) -> None:
-    first, *others = snippets("python")
-    (tmp_path / "first.py").write_text(first)
+    jobs, boards, *others = snippets("python")
+    (tmp_path / "first.py").write_text(jobs + boards)
     (tmp_path / "others.py").write_text("\n".join(others))
     evaluated = snippets("sh")[0]
     printed = run(evaluated + "python first.py & python others.py > others.txt; wait; cat others.txt", shell, tmp_path)
     assert "\nJOB_STATE_SUCCEEDED\n" in printed
+    assert "\n0.25\n" in printed
     assert "data/train.csv" in printed
     assert "customJobs" in printed
 

@@ -83,3 +83,16 @@ def test_a_model_is_changed_copied_and_exported(api: Any, emulator: RunningEmula
         client.delete_model_version(name=f"{name}@2").result(timeout=10)
     for each in (name, copied.model):
         client.delete_model(name=each).result(timeout=10)
+
+
+def test_operations_are_asked_for_by_name(api: Any, emulator: RunningEmulator) -> None:
+    client = connected(api.TensorboardServiceClient, emulator)
+    creating = client.create_tensorboard(parent=PARENT, tensorboard=api.Tensorboard(display_name="asked"))
+    name = creating.operation.name
+    operations = client.transport.operations_client  # which asks below /ui, whatever the version
+    assert operations.get_operation(name=name).done
+    assert [each.name for each in operations.list_operations(name=creating.result().name, filter_="")] == [name]
+    client.delete_tensorboard(name=creating.result().name).result(timeout=10)
+    operations.delete_operation(name=name)
+    with pytest.raises(exceptions.NotFound):
+        operations.get_operation(name=name)

@@ -159,3 +159,14 @@ def test_a_refused_job_is_printed_with_its_field(gcloud: Gcloud, tmp_path: Path)
     done = gcloud("ai", "custom-jobs", "create", "--display-name=bad", config(tmp_path, "bad", bad), code=1)
     assert "INVALID_ARGUMENT" in done.stderr
     assert "job_spec.worker_pool_specs[0].machine_spec" in done.stderr
+
+
+def test_tensorboards_are_created_changed_and_deleted(gcloud: Gcloud) -> None:
+    boards = ["ai", "tensorboards"]
+    gcloud(*boards, "create", "--display-name=by gcloud", "--labels=made-by=gcloud")
+    (board,) = json.loads(gcloud(*boards, "list", "--filter=labels.made-by=gcloud", "--format=json").stdout)
+    assert board["displayName"] == "by gcloud"
+    gcloud(*boards, "update", board["name"], "--description=changed")
+    assert json.loads(gcloud(*boards, "describe", board["name"], "--format=json").stdout)["description"] == "changed"
+    gcloud(*boards, "delete", board["name"], "--quiet")
+    assert "NOT_FOUND" in gcloud(*boards, "describe", board["name"], code=1).stderr

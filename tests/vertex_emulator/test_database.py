@@ -38,18 +38,22 @@ def test_a_new_database_is_opened_again(tmp_path: Path) -> None:
         database.close()
 
 
-def test_a_database_without_schedules_keeps_its_jobs(tmp_path: Path) -> None:
-    """As a checkout has written it that had no schedules yet."""
+@pytest.mark.parametrize("version", range(SNAPSHOT_SCHEMA_VERSION, SCHEMA_VERSION))
+def test_an_older_database_keeps_its_jobs(tmp_path: Path, version: int) -> None:
+    """As a checkout has written it that had no schedules yet, or no tensorboards."""
     path = tmp_path / "emulator.db"
     with sqlite3.connect(path) as file:
-        file.executescript(Path(connection.__file__).with_name("schema.sql").read_text())
-        file.execute(f"PRAGMA user_version = {SNAPSHOT_SCHEMA_VERSION}")
+        for added, script in connection.SCRIPTS.items():
+            if added <= version:
+                file.executescript(Path(connection.__file__).with_name(script).read_text())
+        file.execute(f"PRAGMA user_version = {version}")
         file.execute("INSERT INTO settings VALUES ('port', '8080')")
     for _ in range(2):
         database = Database(path)
         with database.read() as transaction:
             assert transaction.settings.get("port") == "8080"
             assert transaction.schedules.all() == []
+            assert transaction.tensorboards.of("projects/1/locations/r/tensorboards") == []
         database.close()
 
 

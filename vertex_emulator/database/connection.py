@@ -21,9 +21,9 @@ from vertex_emulator.errors import StartError
 
 SNAPSHOT_SCHEMA_VERSION = 4  # checkouts before the first release wrote 1 to 4
 """The version of the tables that snapshots have: those of version 4, without schedules and tensorboards."""
-_SCRIPTS = {SNAPSHOT_SCHEMA_VERSION: "schema.sql", 5: "schedules.sql", 6: "tensorboards.sql"}
+SCRIPTS = {SNAPSHOT_SCHEMA_VERSION: "schema.sql", 5: "schedules.sql", 6: "tensorboards.sql"}
 """What each version has added."""
-SCHEMA_VERSION = max(_SCRIPTS)
+SCHEMA_VERSION = max(SCRIPTS)
 
 
 class Transaction:
@@ -64,7 +64,7 @@ class Database:
 
     def _create_tables(self, path: Path) -> None:
         version = self._connection.execute("PRAGMA user_version").fetchone()[0]
-        if version not in (0, *_SCRIPTS):
+        if version not in (0, *SCRIPTS):
             newer = f"a newer emulator (schema {version}): upgrade this one"
             reset = f"vertex-emulator reset --data {path.parent}"
             older = f"an older emulator (schema {version}): remove its jobs with `{reset}`"
@@ -73,7 +73,7 @@ class Database:
                 "folder with --data"
             )
         if version != SCHEMA_VERSION:
-            scripts = (Path(__file__).with_name(script) for added, script in _SCRIPTS.items() if added > version)
+            scripts = (Path(__file__).with_name(script) for added, script in SCRIPTS.items() if added > version)
             tables = " ".join(script.read_text() for script in scripts)
             self._connection.executescript(f"BEGIN IMMEDIATE; {tables} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
 

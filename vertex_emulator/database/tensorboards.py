@@ -55,10 +55,11 @@ class Tensorboards(Table):
         query = "SELECT * FROM tensorboards WHERE collection = ? ORDER BY sequence"
         return [_parse(row) for row in self._connection.execute(query, (collection,))]
 
-    def count(self, name: str, collection: str) -> int:
-        """Count the resources of all collections of an id, such as `runs`, below a resource."""
+    def count(self, collection: str, inside: str = "") -> int:
+        """Count the resources of all collections of an id, such as `runs`, in one resource or in all."""
         query = "SELECT count(*) AS n FROM tensorboards WHERE substr(name, 1, ?) = ? AND collection LIKE ?"
-        row = self._first(query, len(name) + 1, f"{name}/", f"%/{collection}")
+        prefix = f"{inside}/" if inside else ""
+        row = self._first(query, len(prefix), prefix, f"%/{collection}")
         return int(row["n"]) if row else 0
 
     def set_spec(self, resource: BoardResource, spec: Mapping[str, Any]) -> None:

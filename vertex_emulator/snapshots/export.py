@@ -55,7 +55,10 @@ def export(data_path: Path, archive: Path, redacts_env: bool, report: Report = l
         database.read() as transaction,
     ):
         jobs = [*transaction.jobs.created()]
-        schedules = len(transaction.schedules.all())
+        omitted = {
+            "schedules": len(transaction.schedules.all()),
+            "tensorboards": transaction.tensorboards.count("tensorboards"),
+        }
         _require_ended(transaction, data)
 
         buckets = _BucketEntries(BucketTree(data.buckets), report)
@@ -75,8 +78,9 @@ def export(data_path: Path, archive: Path, redacts_env: bool, report: Report = l
 
     objects = sum(entry.name.startswith(BUCKETS_PREFIX) and entry.open_file is not None for entry in entries)
     yield f"exported {len(jobs)} jobs and {objects} objects to {archive} ({archive.stat().st_size} bytes)"
-    if schedules:
-        yield f"it has none of the {schedules} schedules of the folder"
+    for kind, count in omitted.items():
+        if count:
+            yield f"it has none of the {count} {kind} of the folder"
     if buckets.omitted:
         yield f"left out: {_join_first(buckets.omitted)}"
     if not redacts_env:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.database import Database
 from vertex_emulator.errors import EmulatorError
 from vertex_emulator.snapshots.archive import stays_in_bucket
 from vertex_emulator.snapshots.export import export
@@ -64,6 +65,15 @@ def test_omissions_are_named_with_their_reason(run: Path, tmp_path: Path) -> Non
     other = tmp_path / "other" / "gcs"
     assert [path.name for path in other.iterdir()] == ["models"]
     assert [path.name for path in (other / "models" / "run").iterdir()] == ["ckpt-5"]
+
+
+def test_tensorboards_that_stay_are_counted(run: Path, tmp_path: Path) -> None:
+    database = Database(DataFolder.open(tmp_path / "data").database)
+    with database.write() as transaction:
+        transaction.tensorboards.add("projects/1/locations/r/tensorboards/1", {"displayName": "board"})
+        transaction.tensorboards.add("projects/1/locations/r/tensorboards/1/experiments/e", {})
+    database.close()
+    assert "it has none of the 1 tensorboards of the folder" in exported(tmp_path)
 
 
 @pytest.mark.parametrize("moment", ["listing buckets", "writing the archive"])
