@@ -27,8 +27,6 @@ from vertex_api.job import parse_job
 from vertex_api.messages import set_at
 from vertex_api.names import KINDS
 
-from ..review.markdown import count_of
-
 _FOLDER = Path(__file__).parent / "probes"
 _BASE = "_base.yaml"
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
@@ -127,4 +125,4 @@ def plan_lines(probes: Sequence[Probe], region: str, prices: Prices) -> Iterator
     costs = [(probe, probe.cost(region, prices)) for probe in probes]
     yield from (f"  {probe.name}: at most {cost}, {probe.title}" for probe, cost in costs if cost)
     if free := [probe for probe, cost in costs if not cost]:
-        yield f"  {count_of(len(free), 'probe')} that cost nothing"
+        yield f"  {len(free)} more at no cost"
