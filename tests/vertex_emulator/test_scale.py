@@ -1,6 +1,7 @@
 """What many jobs and long studies cost, in rows and in instructions of SQLite: the same on every machine."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,6 +20,7 @@ from vertex_emulator.database import jobs as job_table
 from vertex_emulator.database.records import SUCCEEDED
 from vertex_emulator.page import jobs as page_jobs
 from vertex_emulator.scheduling import study as study_module
+from vertex_emulator.scheduling import trials as study_trials
 
 FEW, MANY = 300, 3000
 
@@ -115,12 +117,40 @@ def test_studies_read_each_trial_rarely(
         with monkeypatch.context() as patch:
             parsed = count_calls(patch, "_parse_trial", job_table)
             curves = count_calls(patch, "_curves", study_module)
+            updates = count_calls(patch, "update", study_trials)
             study = submit_study(emulator, trials=trials, parallel=2, studySpec=tuning_job_spec()["studySpec"] | rule)
             emulator.run()
         assert emulator.job(study).state == SUCCEEDED
-        reads.append((len(parsed) + len(curves)) / trials)
+        assert parsed == []  # the steps of one process know what they have written
+        reads.append((len(updates) + len(curves)) / trials)
         assert bool(curves) == bool(rule)
-    assert reads[1] < 1.2 * reads[0] < 30
+    assert reads[1] < 1.2 * reads[0] < 12
+
+
+@pytest.mark.parametrize("rule", [{}, {"medianAutomatedStoppingSpec": {}}])
+def test_a_step_costs_the_same_after_many_trials(
+    rule: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step in which nothing has changed: it reads the jobs of running trials, and no trial."""
+    costs = []
+    for trials in (10, 60):
+        clock = Clock()
+        use_clock(clock, monkeypatch)
+        emulator = Emulator(tmp_path / str(trials), Machine(clock, program=reports))
+        study = submit_study(emulator, trials=100, parallel=2, studySpec=tuning_job_spec()["studySpec"] | rule)
+        emulator.run(until=partial(has_ended, study, trials))
+        emulator.run_ready_steps()
+        step = partial(emulator.scheduler._studies.advance, emulator.job(study))
+        with monkeypatch.context() as patch:
+            updates = count_calls(patch, "update", study_trials)
+            costs.append(instructions(emulator.database, lambda _, step=step: step()))  # type: ignore[misc]
+        assert updates == []  # their metric files are as they were
+    assert costs[0] == costs[1]
+
+
+def has_ended(study: str, trials: int, emulator: Emulator) -> bool:
+    with emulator.database.read() as transaction:
+        return transaction.trials.count_ended(study) >= trials
 
 
 def count_calls(monkeypatch: pytest.MonkeyPatch, name: str, module: ModuleType = jobs) -> list[object]:

@@ -228,16 +228,15 @@ def _parse_restarts(text: str) -> RestartHistory:
 class Trials(Table):
     """The statements on the trials of a study (a tuning job's id); the job of a trial is a row among the jobs."""
 
-    def all(self, study: str, without: Iterable[int] = ()) -> list[Trial]:
-        """List the trials by number, but for those with the numbers `without`."""
-        return list(self.iterate(study, without))
+    def all(self, study: str) -> list[Trial]:
+        """List the trials by number."""
+        return list(self.iterate(study))
 
-    def iterate(self, study: str, without: Iterable[int] = ()) -> Iterator[Trial]:
+    def iterate(self, study: str) -> Iterator[Trial]:
         """Yield what `all` lists, one at a time."""
-        query = (
-            "SELECT * FROM trials WHERE study = ? AND number NOT IN (SELECT value FROM json_each(?)) ORDER BY number"
+        return map(
+            _parse_trial, self._connection.execute("SELECT * FROM trials WHERE study = ? ORDER BY number", (study,))
         )
-        return map(_parse_trial, self._connection.execute(query, (study, json.dumps(list(without)))))
 
     def summaries(self, study: str) -> list[Trial]:
         """List the trials by number, as if they had no measurements, which take most of the time."""

@@ -1,7 +1,7 @@
 """The reconciler of tuning jobs: it requests trials, reads their measurements, stops some and ends the study."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any
@@ -24,23 +24,30 @@ _POLL_SECONDS = 1.0  # how often a running trial's metric file is read
 
 @dataclass
 class _Known:
-    """What earlier steps have read of a study's trials.
+    """A study's trials by number. The steps of a study alone change them, so the first one reads them, and no other.
 
-    `ended` has by number, and without measurements, those that have ended: they no longer change, and are not read
-    again. If running trials are compared with them, `completed` has the curves of the succeeded ones. `compared` are
-    the other trials as they were when that was last done.
+    `ended` has those that have ended, without measurements. If running trials are compared with them, `completed` has
+    the curves of the succeeded ones. `running` has the others, `sources` what these were last updated from, and
+    `compared` is how they were when they were last compared.
     """
 
     ended: dict[int, Trial] = field(default_factory=dict)
     completed: list[Curves] = field(default_factory=list)
+    running: dict[int, Trial] = field(default_factory=dict)
+    sources: dict[int, tuple[object, ...]] = field(default_factory=dict)
     compared: Sequence[Trial] = ()
 
     def add(self, study: Job, trials: Iterable[Trial]) -> None:
-        """Add trials that have ended."""
+        """Add new trials, or new versions of running ones."""
         for trial in trials:
+            if not trial.has_ended:
+                self.running[trial.number] = trial
+                continue
             if trial.state == "SUCCEEDED" and has_stopping_rule(study):
                 self.completed.append(_curves(study, trial))
             self.ended[trial.number] = replace(trial, measurements=())
+            self.running.pop(trial.number, None)
+            self.sources.pop(trial.number, None)
 
 
 @dataclass(frozen=True)
@@ -57,17 +64,26 @@ class Reconciler:
         if study.is_terminal:
             self._known.pop(study.id, None)
             return None
-        known = self._known.setdefault(study.id, _Known())
+        try:
+            return self._step(study, self._known.get(study.id) or self._read(study))
+        except BaseException:
+            self._known.pop(study.id, None)  # what of the step is stored, the next one reads
+            raise
+
+    def _read(self, study: Job) -> _Known:
+        known = self._known[study.id] = _Known()
         with self.database.read() as transaction:
-            others = transaction.trials.all(study.id, without=known.ended)
-            jobs = transaction.jobs.running_trials(study.id)
-        others = self._refresh(study, others, jobs)
+            known.add(study, transaction.trials.all(study.id))
+        return known
+
+    def _step(self, study: Job, known: _Known) -> float | None:
+        self._refresh(study, known)
+        others = list(known.running.values())
         trials = sorted([*known.ended.values(), *others], key=attrgetter("number"))
-        known.add(study, [trial for trial in others if trial.has_ended])
         self._mark_running(study, trials)  # also where the last trial has ended meanwhile
         ending = study.ending or decide_ending(study, trials, now_ns())
         if ending is None:
-            ending = self._start_trials(study, trials)
+            ending = self._start_trials(study, known, trials)
         if ending is not None and not _awaits_trials(study, ending, trials):
             return self._end(study, ending, trials)
         if others != known.compared:
@@ -75,20 +91,25 @@ class Reconciler:
             known.compared = others
         return _POLL_SECONDS
 
-    def _refresh(self, study: Job, trials: Sequence[Trial], jobs: Mapping[str, Job]) -> list[Trial]:
-        """Update the trials from their jobs and metric files, and store those that changed."""
-        refreshed = [
-            trial
-            if trial.has_ended
-            else study_trials.update(study, trial, jobs[trial.job], self.data.read_metrics(trial.job))
-            for trial in trials
-        ]
-        changed = [new for old, new in zip(trials, refreshed, strict=True) if new != old]
+    def _refresh(self, study: Job, known: _Known) -> None:
+        """Update the running trials from their jobs and metric files, and store those that changed."""
+        with self.database.read() as transaction:
+            jobs = {number: transaction.jobs.get(trial.job) for number, trial in known.running.items()}
+        changed = []
+        for number, job in jobs.items():
+            if job is None:
+                continue  # the study has been deleted
+            metric_text = self.data.read_metrics(job.id)
+            source = (job.state, job.started, hash(metric_text))
+            if source != known.sources.get(number):
+                known.sources[number] = source
+                trial = study_trials.update(study, known.running[number], job, metric_text)
+                changed += [trial] if trial != known.running[number] else []
         if changed:
             with self.database.write() as transaction:
                 for trial in changed:
                     transaction.trials.update(trial)
-        return refreshed
+            known.add(study, changed)
 
     def _mark_running(self, study: Job, trials: Sequence[Trial]) -> None:
         """Mark the study as running once a trial has started."""
@@ -101,8 +122,8 @@ class Reconciler:
                 transaction.jobs.log(study.id, "Job is running.")
                 transaction.jobs.update(current, state=RUNNING, started=min(start_times))
 
-    def _start_trials(self, study: Job, trials: list[Trial]) -> Ending | None:
-        """Start as many trials as may run now; return the study's ending if there is one."""
+    def _start_trials(self, study: Job, known: _Known, trials: list[Trial]) -> Ending | None:
+        """Start as many trials as may run now, and add them; return the study's ending if there is one."""
         study_spec = study.spec["studySpec"]
         while True:
             reason = _stopping_reason(study, trials, now_ns())
@@ -120,6 +141,7 @@ class Reconciler:
             if trial is None:
                 return None
             trials.append(trial)
+            known.add(study, [trial])
 
     def _record_success(self, study: Job, stopping_reason: str) -> Ending | None:
         """Decide that a study gets no further trials; only a cancellation changes that. None if it is deleted."""

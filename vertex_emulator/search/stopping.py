@@ -7,8 +7,10 @@ docstrings below say what is our own. With several objectives a trial is stopped
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
 from itertools import accumulate
-from math import erf, inf, sqrt
+from math import erf, sqrt
 from statistics import fmean, median
 from typing import Any
 
@@ -61,19 +63,22 @@ class LearningCurve:
     at: tuple[float, ...]
     losses: tuple[float, ...]
 
-    @property
-    def best(self) -> float:
-        """The smallest value so far, infinite for an empty curve."""
-        return min(self.losses, default=inf)
+    def count(self, moment: float) -> int:
+        """How many values there are up to and including a moment."""
+        return bisect_right(self.at, moment)
 
-    def until(self, moment: float) -> "LearningCurve":
-        """The part up to and including a moment."""
-        count = bisect_right(self.at, moment)
-        return LearningCurve(self.at[:count], self.losses[:count])
+    # A completed trial is compared with running ones all the time: each of its values is read once for that.
 
-    def records(self) -> "LearningCurve":
-        """The curve of the smallest loss up to each moment."""
-        return LearningCurve(self.at, tuple(accumulate(self.losses, min)))
+    @cached_property
+    def records(self) -> Sequence[float]:
+        """The smallest value up to each moment."""
+        return tuple(accumulate(self.losses, min))
+
+    @cached_property
+    def averages(self) -> Sequence[float]:
+        """The average of the values up to each moment, without rounding errors of sums: 0.1 is the average of 0.1s."""
+        sums = accumulate(map(Fraction, self.losses))
+        return tuple(float(total / count) for count, total in enumerate(sums, 1))
 
 
 Curves = Mapping[str, LearningCurve]
@@ -124,8 +129,8 @@ def _judge_by_median(curve: LearningCurve, completed: Sequence[LearningCurve]) -
 
     The averages are those up to the trial's last measurement (discovery document, MedianAutomatedStoppingSpec).
     """
-    averages = [fmean(part.losses) for other in completed if (part := other.until(curve.at[-1])).at]
-    if averages and curve.best > median(averages):
+    averages = [other.averages[count - 1] for other in completed if (count := other.count(curve.at[-1]))]
+    if averages and curve.records[-1] > median(averages):
         return f"its best value is worse than the median of the running averages of {len(averages)} completed trials"
     return None
 
@@ -140,11 +145,11 @@ def _judge_by_decay(curve: LearningCurve, completed: Sequence[LearningCurve]) ->
     """
     now = curve.at[-1]
     longest = max((other.at[-1] for other in completed), default=0.0)
-    complete = [other.records() for other in completed if other.at[-1] >= _COMPLETE_SHARE * longest]
-    pairs = [(part.losses[-1], other.losses[-1]) for other in complete if (part := other.until(now)).at]
+    complete = [other for other in completed if other.at[-1] >= _COMPLETE_SHARE * longest]
+    pairs = [(other.records[count - 1], other.records[-1]) for other in complete if (count := other.count(now))]
     if len(pairs) < _REGRESSION_TRIALS or now >= max(other.at[-1] for other in complete):
         return None
-    expected, error = _predict_linearly(pairs, curve.best)
+    expected, error = _predict_linearly(pairs, curve.records[-1])
     best = min(final for _, final in pairs)
     chance = 0.5 * (1 + erf((best - expected) / (error * sqrt(2)))) if error > 0 else float(expected <= best)
     if chance < MIN_CHANCE_TO_WIN:
@@ -181,14 +186,13 @@ def _judge_by_convexity(
     now = curve.at[-1]
     if len(completed) <= min_measurements or len(curve.at) < min_measurements or not first < now < last:
         return None
-    records = curve.records()
-    middle = len(records.at) // 2
-    begin = middle if records.at[middle] < now else 0
-    if records.at[begin] == now:
+    middle = len(curve.at) // 2
+    begin = middle if curve.at[middle] < now else 0
+    if curve.at[begin] == now:
         return None
-    slope = (records.losses[-1] - records.losses[begin]) / (now - records.at[begin])
-    projected = records.losses[-1] + slope * (last - now)
-    best = min(other.best for other in completed)
+    slope = (curve.records[-1] - curve.records[begin]) / (now - curve.at[begin])
+    projected = curve.records[-1] + slope * (last - now)
+    best = min(other.records[-1] for other in completed)
     if slope < 0 and projected > best:
         return f"even at its present slope it does not reach the best of {len(completed)} completed trials"
     return None

@@ -286,3 +286,22 @@ def test_study_end_follows_from_its_trials(states: str, allowed: int, state: str
     study = tuning_job(tuning_job_spec(trials=3, **({"maxFailedTrialCount": allowed} if allowed else {})))
     found = decide_ending(study, in_states(states), 1)
     assert (found.state if found else None) == state
+
+
+def test_failed_step_loses_no_stored_trial(
+    emulator: Emulator, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_trial = Reconciler._add_trial
+    failures: list[str] = ["once"]
+
+    def fail_after_storing(reconciler: Reconciler, *arguments: Any) -> Trial | None:
+        trial = add_trial(reconciler, *arguments)
+        if failures:
+            raise RuntimeError(failures.pop())
+        return trial
+
+    monkeypatch.setattr(Reconciler, "_add_trial", fail_after_storing)
+    machine.program = reports
+    study = submit_study(emulator, trials=3, parallel=1)
+    emulator.run()
+    assert states(emulator, study) == ["SUCCEEDED"] * 3

@@ -231,3 +231,33 @@ def test_only_single_objective_can_lack_progress():
 def test_progress_follows_order_of_trial_ends():
     late, early = ended(0.5, 0.6)[1], ended(0.5, 0.6)[0]
     assert reason(stoppable(maxNumTrialsNoProgress=1), [late, early]) is None
+
+
+class CountedReads(tuple):
+    """Values that count how many of them are read."""
+
+    reads = 0
+
+    def __iter__(self):
+        self.reads += len(self)
+        return super().__iter__()
+
+    def __getitem__(self, place):
+        self.reads += len(range(*place.indices(len(self)))) if isinstance(place, slice) else 1
+        return super().__getitem__(place)
+
+
+@pytest.mark.parametrize("rule", [MEDIAN, DECAY, CONVEX])
+def test_values_of_completed_trials_are_read_once(rule):
+    spec, length, decisions = study(rule, maxStepCount=100), 64, 50
+    values = [CountedReads(-0.1 * trial / step for step in range(1, length + 1)) for trial in range(1, 10)]
+    completed = [{"acc": stopping.LearningCurve(tuple(map(float, range(1, length + 1))), each)} for each in values]
+    for last in range(2, 2 + decisions):
+        running = curve(*(0.2 / step for step in range(1, last + 1)))
+        stopping.trial_stopping_reason(spec, stopping.learning_curves(spec, running), completed)
+    assert {each.reads for each in values} == {length}
+
+
+def test_average_of_equal_values_is_that_value():
+    # Ten times 0.1, added one after the other, is 0.9999999999999999.
+    assert stopping.LearningCurve(tuple(range(10)), (0.1,) * 10).averages == (0.1,) * 10
