@@ -87,18 +87,19 @@ def load() -> Any:
     identity = _identity()
     if identity.token:
         credentials: Any = Credentials(identity.token.read().strip()).with_quota_project_from_environment()
-    elif identity.key:
-        if (info := identity.key.parse()) is None:
+    else:
+        if identity.key and (info := identity.key.parse()) is None:
             raise exceptions.DefaultCredentialsError(f"{identity.key.place} has no JSON")
         with warnings.catch_warnings():
             # Its warning is about keys that are somebody else's.
             warnings.simplefilter("ignore", DeprecationWarning)
             try:
-                credentials, _ = google.auth.load_credentials_from_dict(info, scopes=[_SCOPE])
-            except (ValueError, KeyError, TypeError) as error:
-                raise exceptions.DefaultCredentialsError(f"{identity.key.place} is incomplete") from error
-    else:
-        credentials, _ = google.auth.default(scopes=[_SCOPE])
+                if identity.key:
+                    credentials, _ = google.auth.load_credentials_from_dict(info, scopes=[_SCOPE])
+                else:
+                    credentials, _ = google.auth.default(scopes=[_SCOPE])
+            except (ValueError, LookupError, TypeError, AttributeError) as error:  # as of a file that holds a list
+                raise exceptions.DefaultCredentialsError("a credential file is incomplete") from error
     if identity.account is None:
         return credentials
     return impersonated_credentials.Credentials(

@@ -227,7 +227,13 @@ def test_a_file_s_refused_account_is_named(
 
 
 @pytest.mark.parametrize("host", CLIENTS)
-@pytest.mark.parametrize("text", ["/nowhere/key.json", '{"type": "service_account"}'])
-def test_an_unusable_default_names_its_variable(monkeypatch: pytest.MonkeyPatch, host: str, text: str) -> None:
-    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", text)
-    assert "GOOGLE_APPLICATION_CREDENTIALS: is not the path of a credential file of Google's" in fail(host)
+@pytest.mark.parametrize("text", ["/nowhere/key.json", '{"type": "service_account"}', "[]"])
+@pytest.mark.parametrize("is_file", [False, True])
+def test_an_unusable_default_names_its_variable(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, host: str, text: str, is_file: bool
+) -> None:
+    (tmp_path / "file.json").write_text(text)
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "file.json") if is_file else text)
+    line = fail(host)
+    assert "no valid Google credentials" in line and "GOOGLE_APPLICATION_CREDENTIALS: " in line
+    assert is_file or "is not the path of a credential file of Google's" in line
