@@ -9,7 +9,7 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -164,19 +164,51 @@ def _default_file() -> _Setting | None:
     return _Setting(_DEFAULT_PLACE, path) if Path(path).is_file() else None
 
 
+def exposed(config: Mapping[str, Any], secret_keys: Collection[str]) -> list[str]:
+    """Return the keys of a stack's config that hold credentials in plain text, which Pulumi shows and stores.
+
+    A path of a file is none.
+    """
+    plain = [_Setting(key, config[key]) for key in (_TOKEN, _KEY) if config.get(key) and key not in secret_keys]
+    return [each.place for each in plain if each.read() == each.text and _is_secret(each)]
+
+
+def _is_secret(text: _Setting) -> bool:
+    """Return whether what is no path is secret: a token, or JSON that is not the configuration of an identity pool."""
+    info = text.parse()
+    return text.place == _TOKEN or (info is not None and info.get("type") != "external_account")
+
+
+def differing(provider: Mapping[str, Any], config: Mapping[str, Any]) -> list[str]:
+    """Return by which keys a provider with this config of its own is not who calls with a stack's `config`.
+
+    A provider that is made by a program does not see the stack's config, but the environment.
+    """
+    own, stack = _identity(provider), _identity(config)
+    return [
+        key
+        for key, one, other in (
+            (_TOKEN, own.token, stack.token),
+            (_KEY, own.key, stack.key),
+            (_ACCOUNT, own.account, stack.account),
+        )
+        if (one and one.text) != (other and other.text)
+    ]
+
+
 def token_place() -> str | None:
     """Return where the access token comes from that calls use as it is, until it expires; `None` if they use none."""
     identity = _identity()
     return identity.token.place if identity.token and not identity.account else None
 
 
-def _identity() -> _Identity:
+def _identity(config: Mapping[str, Any] = _config) -> _Identity:
     key, token, account = (
-        _Setting(name, _config[name]) if name in _config else None for name in (_KEY, _TOKEN, _ACCOUNT)
+        _Setting(name, config[name]) if config.get(name) else None for name in (_KEY, _TOKEN, _ACCOUNT)
     )
     if not key and not token:
         key, token = _find_variable(*_KEY_VARIABLES), _find_variable(_TOKEN_VARIABLE)
-    delegates = _config.get(_DELEGATES, [])
+    delegates = config.get(_DELEGATES, [])
     if isinstance(delegates, str):  # the engine passes lists as JSON
         delegates = json.loads(delegates)
     return _Identity(token, key, account or _find_variable(_ACCOUNT_VARIABLE), tuple(delegates))

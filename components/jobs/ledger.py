@@ -41,7 +41,11 @@ class Ledger(DynamicResource):
     """Records the names of jobs. Jobs in `parent` that depend on it are found again after `pulumi` was killed."""
 
     def __init__(
-        self, name: str, jobs: Iterable[Training], parent: str, opts: pulumi.ResourceOptions | None = None
+        self,
+        name: str,
+        jobs: Iterable[Training],
+        parent: pulumi.Input[str],
+        opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         jobs = list(jobs)
         props = {

@@ -1,11 +1,12 @@
 """Settings: the stack file and its declarations, parsed once, with every problem reported together."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from vertex_api import credentials
 from vertex_api.errors import first_problems, too_many
 from vertex_api.job import Job
 from vertex_api.messages import KeyPath
@@ -63,20 +64,28 @@ class Settings:
         """
         import pulumi
         from pulumi.runtime import get_config_env
+        from pulumi.runtime.config import get_config_secret_keys_env
 
         own = {f"{NAMESPACE}:{key}": _encode(value) for key, value in (args or {}).items()}
         config = {**get_config_env(), **own}
         if config.get(f"{NAMESPACE}:target") == "gcp" and NUMBER not in config and (project := _project(config)):
             config[NUMBER] = _look_up_number(project)
-        return cls.load_from_config(pulumi.get_project(), pulumi.get_stack(), Path.cwd(), config, prefix)
+        secrets = get_config_secret_keys_env()
+        return cls.load_from_config(pulumi.get_project(), pulumi.get_stack(), Path.cwd(), config, prefix, secrets)
 
     @classmethod
     def load_from_config(
-        cls, pulumi_project: str, stack: str, root: Path, config: Mapping[str, str], prefix: str = ""
+        cls,
+        pulumi_project: str,
+        stack: str,
+        root: Path,
+        config: Mapping[str, str],
+        prefix: str = "",
+        secret_keys: Collection[str] = credentials.CONFIG_KEYS,
     ) -> "Settings":
         """Return the settings of a stack's config (`{"vertex-training:target": "local", …}`) and its included files.
 
-        Raises DeclarationErrors with all problems.
+        `secret_keys` are the keys that are encrypted. Raises DeclarationErrors with all problems.
         """
         name = f"stacks/Pulumi.{stack}.yaml"
         file = root / name
@@ -85,7 +94,7 @@ class Settings:
         values, violations = stack_values(config)
         problems = [stack_file.problem(*violation) for violation in first_problems(violations)]
         if is_cloud := values.get("target") == "gcp":
-            problems += _credentials(name, config)
+            problems += _credentials(name, config, secret_keys)
         entries, unreadable = load(root, stack_file, values)
         problems += unreadable
         if too_many(problems):
@@ -228,8 +237,11 @@ def _is_secret(path: KeyPath) -> bool:
     return (path[:1] == ("secrets",) and len(path) > 1) or (path[:2] == ("emulator", "secrets") and len(path) > 2)
 
 
-def _credentials(place: str, config: Mapping[str, str]) -> Iterator[Problem]:
-    """Find credentials in a stack's whole config that its jobs and builds would not be submitted with."""
+def _credentials(place: str, config: Mapping[str, str], secret_keys: Collection[str]) -> Iterator[Problem]:
+    """Find credentials in a stack's whole config that others would read, or that jobs would not be submitted with."""
+    for key in credentials.exposed(config, secret_keys):
+        message = "is not encrypted, so Pulumi shows and stores it as it is; set it again by "
+        yield Problem(place, key, f"{message}`pulumi config set --secret {key}`, and revoke what others may have read")
     if "gcp:externalCredentials" in config:
         message = (
             "is taken by Pulumi's Google provider alone, and not for jobs, images and packages; set "

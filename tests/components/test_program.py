@@ -88,6 +88,32 @@ def test_a_provider_of_the_component_reaches_all_cloud_resources(made: Callable[
     assert cloud and {name for name, provider in cloud.items() if "::own::" not in provider} == set()
 
 
+@pytest.mark.parametrize(
+    ("options", "config", "key"),
+    [
+        ({"access_token": "canary"}, {}, "gcp:accessToken"),
+        ({"credentials": "/canary"}, {}, "gcp:credentials"),
+        ({"impersonate_service_account": "canary"}, {}, "gcp:impersonateServiceAccount"),
+        ({}, {"gcp:impersonateServiceAccount": "canary"}, "gcp:impersonateServiceAccount"),
+        ({"impersonate_service_account": "a@b"}, {"gcp:impersonateServiceAccount": "a@b"}, None),
+    ],
+)
+def test_a_provider_of_another_identity_is_refused(
+    made: Callable[..., Graph], options: dict[str, str], config: dict[str, str], key: str | None
+) -> None:
+    def program() -> None:
+        own = pulumi_gcp.Provider("own", project="acme-dev", **options)  # type: ignore[arg-type]
+        TrainingStack("training", None, pulumi.ResourceOptions(providers=[own]))
+
+    if key is None:
+        assert made(program, **CLOUD, **config).of("CustomJob")
+        return
+    with pytest.raises(pulumi.RunError) as refused:
+        made(program, **CLOUD, **config)
+    (line,) = str(refused.value).splitlines()
+    assert line.startswith(f'provider "own": {key}: differs from what jobs') and "canary" not in line
+
+
 def test_a_program_s_job_takes_the_stack_s_foundation(made: Callable[..., Graph]) -> None:
     found = made(lambda: (TrainingStack("training"), CustomJob("own", SPEC)))
     assert found.needs("CustomJob/own") >= {"Ledger/job-names"}

@@ -6,6 +6,7 @@ from typing import Any
 import pulumi
 from pulumi import ResourceOptions
 
+from vertex_api import credentials
 from vertex_api.names import location_name
 from vertex_api.schedules import ScheduleRequest
 
@@ -158,11 +159,37 @@ class GcpFoundation(Component):
             *([bucket, builder] if builder else []),
         ]
         everything = self._after(registry, training, bucket, builder, network, access, machines, secrets, alerts, board)
-        ledger = Ledger(settings.named(LEDGER_NAME), settings.resources, self.full_location_name, everything)
+        ledger = Ledger(settings.named(LEDGER_NAME), settings.resources, self._checked_location(), everything)
         self.job_dependencies: list[pulumi.Resource] = [ledger]
         self._schedule_accounts: ScheduleAccounts | None = None
         self._alerts, self._training = alerts, training
         self.register_outputs({})
+
+    def _checked_location(self) -> pulumi.Input[str]:
+        """Return `full_location_name`, once it is known that a program's own provider is who submits jobs there too.
+
+        Otherwise it raises a RunError, and no job is registered.
+        """
+        provider: Any = self.get_provider("gcp:index:Provider")
+        if provider is None:
+            return self.full_location_name
+
+        def require_one_identity(given: Mapping[str, Any]) -> str:
+            is_known = not pulumi.contains_unknowns(given)
+            if is_known and (keys := credentials.differing(given, pulumi.runtime.get_config_env())):
+                raise pulumi.RunError(
+                    f'provider "{provider._name}": {", ".join(keys)}: differs from what jobs, images and packages are '
+                    "submitted with: the stack's config, and then the environment; give both the same"
+                )
+            return self.full_location_name
+
+        own = {
+            "gcp:accessToken": provider.access_token,
+            "gcp:credentials": provider.credentials,
+            "gcp:impersonateServiceAccount": provider.impersonate_service_account,
+        }
+        checked = pulumi.Output.all(**own).apply(require_one_identity, run_with_unknowns=True)
+        return pulumi.Output.unsecret(checked)
 
     def _after(self, *upstream: pulumi.Resource | None) -> ResourceOptions:
         """Return options of a child that needs the APIs of the project, and what else is there of these resources."""

@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from vertex_training.errors import DeclarationErrors
 from vertex_training.schema import shapes
 from vertex_training.settings.names import role_id, with_defaults
+from vertex_training.settings.settings import Settings
 
 from tests.components.projects import load, problems
 
@@ -50,6 +52,32 @@ def test_credentials_that_jobs_cannot_have_are_refused(tmp_path: Path) -> None:
     )
     assert "canary" not in line and "set GOOGLE_APPLICATION_CREDENTIALS to the credential configuration" in line
     assert load(tmp_path, f"config:\n  vertex-training:target: local\n{given}").cloud is None
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "is_exposed"),
+    [
+        ("gcp:accessToken", "ya29.canary", True),
+        ("gcp:credentials", '{"type": "service_account", "private_key": "canary"}', True),
+        ("gcp:credentials", "keys/canary.json", False),
+        ("gcp:credentials", '{"type": "external_account"}', False),
+        ("gcp:credentials", __file__, False),
+        ("gcp:accessToken", __file__, False),
+        ("gcp:impersonateServiceAccount", "canary", False),
+    ],
+)
+def test_plain_credentials_in_the_config_are_refused(tmp_path: Path, key: str, text: str, is_exposed: bool) -> None:
+    config = {"vertex-training:target": "gcp", key: text}
+
+    def found(secret_keys: list[str]) -> list[str]:
+        with pytest.raises(DeclarationErrors) as refused:
+            Settings.load_from_config("team", "dev", tmp_path, config, secret_keys=secret_keys)
+        return [line for line in str(refused.value).splitlines() if key in line]
+
+    assert found([key]) == []
+    lines = found([])
+    assert len(lines) == is_exposed and "canary" not in "".join(lines)
+    assert not lines or f"`pulumi config set --secret {key}`" in lines[0]
 
 
 EXCLUSIVE = {
