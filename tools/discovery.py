@@ -38,6 +38,8 @@ ROOTS = (*JOBS, "UploadModelRequest", *MODEL_REQUESTS, *TENSORBOARDS, *BATCHES)
 MAX_LINE_LENGTH = 120
 MAY_BE_EMPTY = {("EnvVar", "value")}
 """Required texts whose empty value says something, and is left out by clients."""
+MAY_BE_INFINITE = {("Scalar", "value")}
+"""Numbers that may be infinite, or none: a loss that diverges is a point of a curve, too."""
 SCALARS = {
     ("string", None): "String",
     ("string", "int64"): "Int64",
@@ -91,7 +93,7 @@ from pydantic import ConfigDict, with_config
 from pydantic.alias_generators import to_snake
 from typing_extensions import TypedDict
 
-from vertex_api.scalars import Boolean, Double, Duration, Int32, Int64, Numbered, OutputOnly, String, Timestamp
+from vertex_api.scalars import Boolean, Double, Duration, Float, Int32, Int64, Numbered, OutputOnly, String, Timestamp
 
 REVISION = "{revision}"
 
@@ -141,7 +143,7 @@ class _TypeWriter:
         return SCALARS[field["type"], field.get("format")]
 
     def annotation(self, message_name: str, field_name: str, field: Schema) -> str:
-        annotation = self.annotated_type(field)
+        annotation = "Float" if (message_name, field_name) in MAY_BE_INFINITE else self.annotated_type(field)
         if field.get("readOnly"):
             return f"OutputOnly[{annotation}]"
         # Zeros are left out of proto JSON, so only what has no zero can be required.

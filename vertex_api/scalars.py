@@ -67,6 +67,11 @@ def _double(value: object) -> float:
     return number
 
 
+def _float(value: object) -> float | str:
+    """Return a number, or one of the texts of proto3's JSON mapping for those that JSON lacks."""
+    return str(value) if value in ("NaN", "Infinity", "-Infinity") else _double(value)
+
+
 def _string(value: object) -> str:
     if isinstance(value, str):
         return value
@@ -157,6 +162,8 @@ OutputOnly = Annotated[Value, BeforeValidator(_output_only), Field(json_schema_e
 String = Annotated[str, BeforeValidator(_string)]
 Boolean = Annotated[bool, BeforeValidator(_boolean)]
 Double = Annotated[float, BeforeValidator(_double)]
+Float = Annotated[float | str, BeforeValidator(_float)]
+"""A number that may be "NaN", "Infinity" or "-Infinity"."""
 Int32 = Annotated[int, _integer(32)]
 Int64 = Annotated[int, _integer(64)]
 Duration = Annotated[str, BeforeValidator(_duration)]

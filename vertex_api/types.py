@@ -10,7 +10,7 @@ from pydantic import ConfigDict, with_config
 from pydantic.alias_generators import to_snake
 from typing_extensions import TypedDict
 
-from vertex_api.scalars import Boolean, Double, Duration, Int32, Int64, Numbered, OutputOnly, String, Timestamp
+from vertex_api.scalars import Boolean, Double, Duration, Float, Int32, Int64, Numbered, OutputOnly, String, Timestamp
 
 REVISION = "20261106"
 
@@ -1007,7 +1007,7 @@ class TensorboardBlobSequence(Message, total=False):
 class Scalar(Message, total=False):
     """One point viewable on a scalar metric plot."""
 
-    value: Double
+    value: Float
 
 
 class TensorboardTensor(Message, total=False):

@@ -301,10 +301,10 @@ def _check_unique(
     itself: BoardResource | None = None,
 ) -> None:
     """Google's SDK knows a time series that exists by INVALID_ARGUMENT and "already exist" in its text."""
-    for other in transaction.tensorboards.of(collection):
-        if other.spec["displayName"] == spec["displayName"] and (itself is None or other.name != itself.name):
-            message = f'a {level.noun} with display name "{spec["displayName"]}" already exists'
-            raise invalid_argument([FieldProblem(("displayName",), message)])
+    names = transaction.tensorboards.named(collection, spec["displayName"])
+    if [name for name in names if itself is None or name != itself.name]:
+        message = f'a {level.noun} with display name "{spec["displayName"]}" already exists'
+        raise invalid_argument([FieldProblem(("displayName",), message)])
 
 
 def _keep_one_default(transaction: Transaction, board: BoardResource) -> None:

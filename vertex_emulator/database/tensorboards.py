@@ -55,6 +55,11 @@ class Tensorboards(Table):
         query = "SELECT * FROM tensorboards WHERE collection = ? ORDER BY sequence"
         return [_parse(row) for row in self._connection.execute(query, (collection,))]
 
+    def named(self, collection: str, display_name: str) -> list[str]:
+        """List the names of those of a collection that have a display name."""
+        query = "SELECT name FROM tensorboards WHERE collection = ? AND json_extract(spec, '$.displayName') = ?"
+        return [row["name"] for row in self._connection.execute(query, (collection, display_name))]
+
     def count(self, collection: str, inside: str = "") -> int:
         """Count the resources of all collections of an id, such as `runs`, in one resource or in all."""
         query = "SELECT count(*) AS n FROM tensorboards WHERE substr(name, 1, ?) = ? AND collection LIKE ?"

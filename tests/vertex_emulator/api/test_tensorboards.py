@@ -58,6 +58,15 @@ def test_points_of_a_step_replace_earlier_ones(shared: RunningEmulator, run: str
     assert numbers["valueType"] == 1
 
 
+def test_losses_that_diverge_are_points(shared: RunningEmulator, run: str, loss: str) -> None:
+    points = [{"step": "1", "scalar": {"value": value}} for value in ("NaN", "-Infinity", "Infinity")]
+    for point in points:
+        shared.call("POST", f"v1/{run}:write", {"timeSeriesData": [{**data(loss), "values": [point]}]})
+        assert shared.call("GET", f"v1/{loss}:read")["timeSeriesData"]["values"] == [point]
+    bad = {**data(loss), "values": [{"step": "1", "scalar": {"value": "none"}}]}
+    assert "is not a number" in message(shared, "POST", f"v1/{run}:write", {"timeSeriesData": [bad]})
+
+
 def test_long_series_are_read_evenly(shared: RunningEmulator, board: str, run: str, loss: str) -> None:
     points = [(step, float(step)) for step in range(1500)]
     shared.call("POST", f"v1/{run}:write", {"timeSeriesData": [data(loss, *points)]})
