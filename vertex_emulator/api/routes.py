@@ -24,9 +24,11 @@ from vertex_emulator.api.models import ModelService, OperationService
 from vertex_emulator.api.runs import ScheduleLoop
 from vertex_emulator.api.schedules import ScheduleService
 from vertex_emulator.api.tensorboards import ID_PARAMETERS, TensorboardService
+from vertex_emulator.api.uploads import JobUploads
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.errors import AnswerLost, ApiError
+from vertex_emulator.gcs.files import BucketTree
 from vertex_emulator.http.connection import ABORT
 from vertex_emulator.http.requests import read_json, read_query, run_in_thread, wants_enum_numbers
 from vertex_emulator.http.responses import JSON_TYPE
@@ -67,7 +69,7 @@ class Api:
         """Return all routes. A handler's arguments are the parameters of its path, and what the route names beside."""
         faults = RequestFaults(self.database)
         jobs, models, operations = self.jobs, ModelService(self.database, self.data), OperationService(self.database)
-        boards = TensorboardService(self.database)
+        boards = TensorboardService(self.database, JobUploads(self.database, BucketTree(self.data.buckets)))
         secrets, logs = SecretValues(self.data.secrets), LogService(self.database, self.executor, self.data)
         schedules = ScheduleService(self.database, jobs, self.schedule_loop.wake)
         emulator = EmulatorService(self.database, self.executor, self.data, self.capacity, faults, self.wake)

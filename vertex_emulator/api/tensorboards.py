@@ -16,6 +16,7 @@ from vertex_api.validation.formats import Violation, check_common
 from vertex_api.validation.shape import FieldProblem
 from vertex_emulator.api import lists
 from vertex_emulator.api.lists import ListRequest, Mask
+from vertex_emulator.api.uploads import JobUploads
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.tensorboards import BoardResource
 from vertex_emulator.errors import ApiError
@@ -99,9 +100,13 @@ _FIELDS = lists.Fields[BoardResource](
 
 @dataclass(frozen=True)
 class TensorboardService:
-    """The methods on tensorboards, experiments, runs and time series, by their full names with the project's number."""
+    """The methods on tensorboards, experiments, runs and time series, by their full names with the project's number.
+
+    Those that read first store what jobs have written meanwhile.
+    """
 
     database: Database
+    uploads: JobUploads
 
     def create(self, collection: str, body: Mapping[str, Any], parameters: Mapping[str, str]) -> dict[str, Any]:
         """Create a resource and return it, or for a tensorboard the done operation. Raises ApiError."""
@@ -144,11 +149,13 @@ class TensorboardService:
 
     def get(self, name: str) -> dict[str, Any]:
         """Return a resource. Raises ApiError."""
+        self.uploads.update(name)
         with self.database.read() as transaction:
             return _json(transaction, _require(transaction, name))
 
     def list(self, collection: str, list_request: ListRequest) -> dict[str, Any]:
         """Return a page of a collection, the newest first without `orderBy`. Raises ApiError."""
+        self.uploads.update(collection)
         level = _level(collection)
         condition = list_request.condition(_FIELDS)
         mask = Mask.parse(list_request.mask, level.message)
@@ -226,6 +233,7 @@ class TensorboardService:
         if not re.fullmatch("-1|[0-9]{1,9}", text):
             message = f'"{text[:20]}" must be a positive number, or -1 for all points'
             raise invalid_argument([FieldProblem(("maxDataPoints",), message)])
+        self.uploads.update(series)
         with self.database.read() as transaction:
             return {"timeSeriesData": _data(transaction, _require(transaction, series), int(text))}
 
@@ -234,6 +242,8 @@ class TensorboardService:
         if not parameters.get("timeSeries"):
             raise invalid_argument([FieldProblem(("timeSeries",), "is required")])
         names = [_inside(name, board, 3, ("timeSeries",)) for name in parameters["timeSeries"].split(",")]
+        for name in dict.fromkeys(name.rpartition("/runs/")[0] + "/runs" for name in names):
+            self.uploads.update(name)
         with self.database.read() as transaction:
             _require(transaction, board)
             return {"timeSeriesData": [_data(transaction, _require(transaction, name), 0) for name in names]}

@@ -14,7 +14,7 @@ from vertex_api.validation.shape import FieldProblem
 from vertex_emulator.database import Transaction
 from vertex_emulator.database.jobs import LAUNCH_TEXTS, PROVISIONING_TEXTS, QueuedJob
 from vertex_emulator.database.records import CANCELLED, CANCELLING, PENDING, QUEUED, SUCCEEDED, Ending, Job
-from vertex_emulator.names import Location
+from vertex_emulator.names import Location, with_number
 from vertex_emulator.times import now_ns
 
 _CODE_CANCELLED = 1
@@ -28,7 +28,7 @@ APPROXIMATED_FIELDS = {
     "pscInterfaceConfig": "containers use a network of this machine",
     "reservedIpRanges": "containers use a network of this machine",
     "serviceAccount": "containers have no Google identity; only CLOUD_ML_JOB_SA is set",
-    "tensorboard": "nothing is uploaded; only AIP_TENSORBOARD_RESOURCE_NAME is set",
+    "tensorboard": "scalars alone are uploaded, and only to a tensorboard of the emulator",
     "enableWebAccess": "a shell runs in a terminal: `vertex-emulator shell`, as pages at webAccessUris say",
     "enableDashboardAccess": "there is no dashboard",
     "persistentResourceId": "the job runs on this machine, not on the persistent resource",
@@ -54,6 +54,11 @@ def enqueue(
     if kind != TRAINING_PIPELINE:
         spec = {**spec, kind.spec_field: with_boot_disks(spec[kind.spec_field])}
     job = transaction.jobs.add(job_id, kind, location, spec)
+    if kind == CUSTOM_JOB and (board := spec["jobSpec"].get("tensorboard")):
+        board = with_number(board)
+        if transaction.tensorboards.get(board) is not None:  # where the job's scalars go, see api/uploads.py
+            experiment = {"displayName": spec["displayName"], "source": job.name}
+            transaction.tensorboards.add(f"{board}/experiments/{job_id}", experiment)
     transaction.jobs.log(job_id, "Waiting for job to be provisioned.")
     if kind == HYPERPARAMETER_TUNING_JOB:
         transaction.jobs.log(job_id, "Vertex AI is setting up this job.")
