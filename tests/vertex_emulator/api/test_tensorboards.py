@@ -174,6 +174,8 @@ def test_one_tensorboard_of_a_region_is_the_default(shared: RunningEmulator, boa
     assert "isDefault" not in shared.call("GET", f"v1/{board}")
     found = shared.call("GET", f"{PATH}?filter=is_default%3Dtrue")["tensorboards"]
     assert [each["name"] for each in found] == [newer]
+    shared.call("PATCH", f"v1/{board}?updateMask=isDefault", {"isDefault": True})
+    assert "isDefault" not in shared.call("GET", f"v1/{newer}")
 
 
 def test_tensorboards_are_listed_filtered_and_paged(shared: RunningEmulator, board: str) -> None:
@@ -195,6 +197,8 @@ def test_deletion_takes_all_that_is_inside(shared: RunningEmulator, board: str, 
     assert shared.call("GET", f"v1/{operation}")["done"]
     assert message(shared, "GET", f"v1/{loss}", expect=404) == f"TensorboardRun {run} is not found."
     assert "runCount" not in shared.call("GET", f"v1/{board}")
+    shared.call("POST", f"v1/{board}/experiments/e/runs?tensorboardRunId=r", {"displayName": "r"})
+    assert shared.call("GET", f"v1/{run}/timeSeries") == {}
 
 
 def test_jobs_name_tensorboards_that_exist_here(shared: RunningEmulator, board: str) -> None:
