@@ -1,11 +1,13 @@
 """Google's SDK (`google.cloud.aiplatform`) on tensorboards: curves of a trainer, jobs that refer to a tensorboard."""
 
+import base64
 from typing import Any
 
 import pytest
 from google.api_core import exceptions
 
 from tests.clients.test_sdk import snake
+from tests.vertex_emulator.events import plain, records
 from tests.vertex_emulator.running import RunningEmulator
 
 ACCOUNT = "trainer@my-project.iam.gserviceaccount.com"
@@ -51,6 +53,27 @@ def test_the_default_tensorboard_is_the_newest(aiplatform: Any) -> None:
     aiplatform.init(experiment_tensorboard=first)
     for board in (first, second):
         board.delete()
+
+
+def test_a_job_uploads_its_curves(aiplatform: Any) -> None:
+    content = base64.b64encode(records([plain("loss", step, 1 / (step + 1)) for step in range(4)])).decode()
+    script = (
+        "import base64, os, sys; folder = os.environ['AIP_TENSORBOARD_LOG_DIR'].replace('gs://', '/gcs/') + 'train';"
+        "os.makedirs(folder); open(folder + '/events.out.tfevents.1', 'wb').write(base64.b64decode(sys.argv[1]))"
+    )
+    board = aiplatform.Tensorboard.create(display_name="of a job")
+    pools = [snake(script, args=[content])]
+    job = aiplatform.CustomJob(display_name="sdk-curves", worker_pool_specs=pools, base_output_dir="gs://sdk/curves")
+    job.run(service_account=ACCOUNT, tensorboard=board.resource_name)
+    experiment = aiplatform.TensorboardExperiment(f"{board.resource_name}/experiments/{job.name}")
+    assert experiment.display_name == "sdk-curves"
+    (run,) = aiplatform.TensorboardRun.list(experiment.resource_name)
+    points = run.read_time_series_data()["loss"].values
+    assert (run.display_name, [point.scalar.value for point in points]) == (
+        "train",
+        [1, 0.5, pytest.approx(1 / 3), 0.25],
+    )
+    board.delete()
 
 
 def test_a_job_must_name_a_tensorboard_that_exists(aiplatform: Any, emulator: RunningEmulator) -> None:
