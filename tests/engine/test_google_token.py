@@ -1,4 +1,4 @@
-"""Images for one of Google's registries, pushed with Application Default Credentials, through the real engine.
+"""Images for one of Google's registries, pushed with a key, a token or an identity pool, through the real engine.
 
 The account's key and where its tokens come from are the tests' own, as is the registry; `google.auth.default()`, Docker
 and the push are real.
@@ -14,12 +14,14 @@ import pytest
 
 from tests import buildx
 from tests.engine.cloud import CloudProject
+from tests.engine.test_canary import Processes
 from tests.faults.docker_daemon import DockerDaemon
 from tests.standins.artifact_registry import HOST, TokensStandIn, artifact_registry, tokens, why_impossible
 from tests.vertex_emulator.running import RunningEmulator
 
 pytestmark = pytest.mark.skipif(bool(why_impossible()), reason=why_impossible())
 TOKEN = "ya29.canary-of-a-google-token"
+SUBJECT = "canary-of-an-identity-provider"
 LOUD = ("--debug", "--logtostderr", "-v=9")
 """All that the engine can say of what it does."""
 
@@ -90,7 +92,9 @@ class TestToken:
             buildx.install(folder / "with-buildx", buildx.program())
             cloud.environment["DOCKER_CONFIG"] = str(folder / "with-buildx")
         account.asked = 0
-        seen = [cloud.up(*LOUD)]
+        with Processes() as processes:
+            shown = cloud.up(*LOUD)
+        seen = [*processes.commands, shown]
         assert account.asked
         assert "trainer: pushed 1 of 1 layers" in seen[-1]
         assert ("#1 [internal]" in seen[-1] or "[1/1] COPY" in seen[-1]) == (builder == "buildx")
@@ -104,6 +108,32 @@ class TestToken:
             client.images.remove(uri, force=True)
         assert (cloud.root / "trainer" / "train.py").read_text() in seen[-1]
         assert_no_token_in(account, [*seen, *collect_remains(cloud, daemon)])
+
+    @pytest.mark.parametrize("form", ["token", "federation"])
+    def test_other_credentials_push_and_are_not_shown(
+        self,
+        cloud: CloudProject,
+        daemon: DockerDaemon,
+        account: TokensStandIn,
+        folder: Path,
+        form: str,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        dockerfile = cloud.root / "trainer" / "Dockerfile"
+        dockerfile.write_text(f"{dockerfile.read_text()}LABEL pushed-by={form}\n")
+        variables = {
+            "token": {"GOOGLE_OAUTH_ACCESS_TOKEN": TOKEN, "GOOGLE_APPLICATION_CREDENTIALS": str(folder / "absent")},
+            "federation": {"GOOGLE_APPLICATION_CREDENTIALS": str(account.write_federation(SUBJECT))},
+        }
+        for name, value in variables[form].items():
+            monkeypatch.setitem(cloud.environment, name, value)
+        account.asked = 0
+        with Processes() as processes:
+            shown = cloud.up(*LOUD)
+        assert "trainer: pushed " in shown and (account.asked > 0) == (form == "federation")
+        seen = [shown, *processes.commands, *collect_remains(cloud, daemon)]
+        assert_no_token_in(account, seen)
+        assert [text[:2000] for text in seen if SUBJECT in text] == []
 
     def test_a_pushed_image_previews_without_token(self, cloud: CloudProject, account: TokensStandIn) -> None:
         shown = cloud.pulumi("preview", "--json", "--expect-no-changes", "--stack", "dev")

@@ -47,6 +47,7 @@ class TokensStandIn:
     """
 
     def __init__(self, folder: Path, url: str, token: str) -> None:
+        self.folder, self.url = folder, url
         self.token: str | None = token
         self.asked = 0
         made = subprocess.run(["openssl", "genpkey", "-algorithm", "RSA"], check=True, capture_output=True, text=True)
@@ -55,6 +56,16 @@ class TokensStandIn:
         account = {"type": "service_account", "client_email": "deployer@acme-dev.iam.gserviceaccount.com"}
         account |= {"private_key": made.stdout, "token_uri": url, "project_id": "acme-dev"}
         self.credentials.write_text(json.dumps(account))
+
+    def write_federation(self, subject: str) -> Path:
+        """Write the configuration of an identity pool, to which the token `subject` of another provider is given."""
+        (self.folder / "subject").write_text(subject)
+        pool = {"type": "external_account", "credential_source": {"file": str(self.folder / "subject")}}
+        pool |= {"audience": "//iam.googleapis.com/locations/global/workforcePools/acme/providers/acme"}
+        pool |= {"subject_token_type": "urn:ietf:params:oauth:token-type:id_token", "token_url": self.url}
+        path = self.folder / "pool.json"
+        path.write_text(json.dumps(pool))
+        return path
 
 
 @contextmanager
