@@ -8,6 +8,7 @@ import pytest
 from vertex_training.errors import DeclarationErrors
 from vertex_training.schema import shapes
 from vertex_training.settings.names import role_id, with_defaults
+from vertex_training.settings.offline import read_stack
 from vertex_training.settings.settings import Settings
 
 from tests.components.projects import load, problems
@@ -78,6 +79,20 @@ def test_plain_credentials_in_the_config_are_refused(tmp_path: Path, key: str, t
     lines = found([])
     assert len(lines) == is_exposed and "canary" not in "".join(lines)
     assert not lines or f"`pulumi config set --secret {key}`" in lines[0]
+
+
+@pytest.mark.parametrize(
+    "environment", ["[acme/gcp-dev]", "\n- acme/gcp-dev@stable", "{imports: [a/b], values: {pulumiConfig: {a: b}}}"]
+)
+def test_a_stack_file_may_name_an_environment(tmp_path: Path, environment: str) -> None:
+    text = f"environment: {environment}\n{stack()}"
+    assert load(tmp_path, text).cloud
+    (tmp_path / "Pulumi.yaml").write_text("{name: team, runtime: python, stackConfigDir: stacks}")
+    assert read_stack(tmp_path, "dev").config.keys() == {"vertex-training:target"} | {
+        f"vertex-training:{key}" for key in REQUIRED
+    }
+    (line,) = problems(tmp_path, text + "  vertex-training:registry: {repo: x}\n")
+    assert line.startswith(f"stacks/Pulumi.dev.yaml:{len(text.splitlines()) + 1}: ")
 
 
 EXCLUSIVE = {
