@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.cloud import CloudProject
+from tests.engine.cloud import CloudProject, create_cloud_project
 from tests.engine.test_canary import Processes
 from tests.standins.google_apis import JOBS, GoogleApisStandIn, google_apis
 from tests.vertex_emulator.running import IMAGE, RunningEmulator, until
@@ -145,3 +145,26 @@ def jobs(vertex: RunningEmulator) -> list[dict[str, Any]]:
 def running(vertex: RunningEmulator) -> list[dict[str, Any]]:
     """Return the jobs that run."""
     return [job for job in jobs(vertex) if job["state"] == "JOB_STATE_RUNNING"]
+
+
+PROGRAM = """
+import pulumi, pulumi_gcp, vertex_training
+
+own = pulumi_gcp.Provider("%s", project="acme-dev", access_token="%s")
+vertex_training.TrainingStack("training", opts=pulumi.ResourceOptions(providers=[own]))
+"""
+
+
+def test_a_program_s_other_identity_submits_nothing(tmp_path: Path, vertex: RunningEmulator) -> None:
+    project = create_cloud_project(tmp_path, vertex)
+    (project.root / "__main__.py").write_text(PROGRAM % ("own", OTHER_TOKEN))
+    project.environment["GOOGLE_OAUTH_ACCESS_TOKEN"] = TOKEN
+    before = jobs(vertex)
+    output = project.up(fails=True)
+    assert 'provider "own": gcp:accessToken: differs from what jobs, images and packages are submitted with' in output
+    assert TOKEN not in output and OTHER_TOKEN not in output
+    assert "train" not in project.resources() and jobs(vertex) == before
+    (project.root / "__main__.py").write_text(PROGRAM % ("same", TOKEN))
+    project.up()
+    assert "train" in project.resources() and TOKEN not in project.read_state()
+    project.assert_no_changes()
