@@ -7,6 +7,7 @@ import time
 
 _SECONDS_BEFORE_FIRST = 1.0
 _SECONDS_BETWEEN = 0.2
+_SECONDS_BETWEEN_LINES = 60.0  # where nobody can overwrite a line
 
 
 def note(text: str) -> None:
@@ -23,10 +24,14 @@ def discard() -> None:
 
 
 class ProgressLine:
-    """A line on a terminal, for work that takes longer than a second; removed when the block ends."""
+    """A line on a terminal, for work that takes longer than a second; removed when the block ends.
+
+    Elsewhere, as in the log of a CI job, it is a further line each minute.
+    """
 
     def __init__(self) -> None:
-        self._next = time.monotonic() + _SECONDS_BEFORE_FIRST if os.isatty(2) else float("inf")
+        self._is_terminal = os.isatty(2)
+        self._next = time.monotonic() + (_SECONDS_BEFORE_FIRST if self._is_terminal else _SECONDS_BETWEEN_LINES)
         self._width = 0
 
     def __enter__(self) -> "ProgressLine":
@@ -43,8 +48,12 @@ class ProgressLine:
         now = time.monotonic()
         if now < self._next:
             return
-        self._next = now + _SECONDS_BETWEEN
-        self._overwrite(f"vertex-emulator: {action}: {f'{done * 100 // total}%' if total else f'{done:,}'}")
+        text = f"{action}: {f'{done * 100 // total}%' if total else f'{done:,}'}"
+        self._next = now + (_SECONDS_BETWEEN if self._is_terminal else _SECONDS_BETWEEN_LINES)
+        if self._is_terminal:
+            self._overwrite(f"vertex-emulator: {text}")
+        else:
+            note(text)
 
     def _overwrite(self, text: str) -> None:
         sys.stderr.write("\r" + text.ljust(self._width))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from vertex_emulator.data_folder import DataFolder, acquire_lock
 from vertex_emulator.database import Database, Transaction
@@ -32,6 +32,7 @@ from vertex_emulator.snapshots.archive import (
 
 _REDACTED = "redacted"
 _MAX_NAMED = 5
+Item = TypeVar("Item")
 
 
 def export(data_path: Path, archive: Path, redacts_env: bool, report: Report = lambda *_: None) -> Iterator[str]:
@@ -59,14 +60,14 @@ def export(data_path: Path, archive: Path, redacts_env: bool, report: Report = l
             "schedules": len(transaction.schedules.all()),
             "tensorboards": transaction.tensorboards.count("tensorboards"),
         }
-        _require_ended(transaction, data)
+        _require_ended(transaction, data, report)
 
         buckets = _BucketEntries(BucketTree(data.buckets), report)
         try:
             entries = [
-                *_table_entries(transaction, redacts_env, files),
-                _rows_entry(OBJECTS, _metadata_rows(metadata), files),
-                *_log_entries(data),
+                *_table_entries(transaction, redacts_env, files, report),
+                _rows_entry(OBJECTS, _metadata_rows(metadata), files, report),
+                *_log_entries(data, report),
                 *buckets.below(""),
             ]
             archives.write(archive, entries, report)
@@ -87,7 +88,7 @@ def export(data_path: Path, archive: Path, redacts_env: bool, report: Report = l
         yield "it has the environment variables of jobs as they were submitted; --redact-env leaves their values out"
 
 
-def _require_ended(transaction: Transaction, data: DataFolder) -> None:
+def _require_ended(transaction: Transaction, data: DataFolder, report: Report) -> None:
     """Raise EmulatorError for jobs that have not ended, or whose logs are not saved."""
     jobs = [job for id_ in transaction.jobs.unfinished() if (job := transaction.jobs.get(id_)) is not None]
     if jobs:
@@ -100,7 +101,8 @@ def _require_ended(transaction: Transaction, data: DataFolder) -> None:
         replicas = (Replica(each["pool"], each["index"], each["attempt"]) for each in job.replica_outcomes)
         return all(SavedLog(data.logs, job.id, replica).exists for replica in replicas)
 
-    ended = (transaction.jobs.get(row["id"]) for row in transaction.rows.read("jobs"))
+    rows = _reported("checking jobs", transaction.rows.read("jobs"), report)
+    ended = (transaction.jobs.get(row["id"]) for row in rows)
     unsaved = [job.name for job in ended if job is not None and not is_saved(job)]
     if unsaved:
         raise EmulatorError(
@@ -113,12 +115,20 @@ def _join_first(texts: Sequence[str]) -> str:
     return ", ".join(texts[:_MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _table_entries(transaction: Transaction, redacts_env: bool, files: contextlib.ExitStack) -> Iterator[Entry]:
+def _reported(action: str, items: Iterable[Item], report: Report) -> Iterator[Item]:
+    for number, item in enumerate(items, 1):
+        report(action, number, 0)
+        yield item
+
+
+def _table_entries(
+    transaction: Transaction, redacts_env: bool, files: contextlib.ExitStack, report: Report
+) -> Iterator[Entry]:
     for table in SNAPSHOT:
         rows = transaction.rows.read(table)
         if redacts_env:
             rows = map(_redact_row, rows)
-        yield _rows_entry(f"{DATABASE_PREFIX}{table}.jsonl", rows, files)
+        yield _rows_entry(f"{DATABASE_PREFIX}{table}.jsonl", rows, files, report)
 
 
 def _redact_row(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -144,18 +154,18 @@ def _metadata_rows(metadata: MetadataDatabase) -> Iterator[dict[str, Any]]:
         yield {"bucket": bucket, "name": name, "generation": generation, **asdict(values)}
 
 
-def _rows_entry(name: str, rows: Iterable[Mapping[str, Any]], files: contextlib.ExitStack) -> Entry:
+def _rows_entry(name: str, rows: Iterable[Mapping[str, Any]], files: contextlib.ExitStack, report: Report) -> Entry:
     """Write rows to a temporary file, because an archive has the size of a file before its content."""
     file = files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
-    for row in rows:
+    for row in _reported(f"reading {name}", rows, report):
         file.write(json.dumps(row).encode() + b"\n")
     size = file.tell()
     file.seek(0)
     return Entry(name, size, lambda: file)
 
 
-def _log_entries(data: DataFolder) -> Iterator[Entry]:
-    for path in sorted(data.logs.glob("*/*.jsonl")):
+def _log_entries(data: DataFolder, report: Report) -> Iterator[Entry]:
+    for path in sorted(_reported("listing logs", data.logs.glob("*/*.jsonl"), report)):
         name = f"{LOGS_PREFIX}{path.parent.name}/{path.name}"
         if LOG_NAME.fullmatch(name):
             yield Entry(name, path.stat().st_size, lambda path=path: path.open("rb"))  # type: ignore[misc]

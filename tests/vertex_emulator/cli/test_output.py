@@ -40,8 +40,9 @@ def test_the_line_appears_and_goes(show: Any, capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().err == f"\r{' ' * len(shown[2].rstrip())}\r"
 
 
-def test_no_line_appears_without_a_terminal(show: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_line_a_minute_without_a_terminal(show: Any, capsys: pytest.CaptureFixture[str]) -> None:
     with show(is_terminal=False) as progress:
-        show.now += 10
-        progress.show("unpacking", 1, 2)
-    assert capsys.readouterr().err == ""
+        for done in range(131):
+            progress.show("unpacking", done, 200)
+            show.now += 1
+    assert capsys.readouterr().err == "vertex-emulator: unpacking: 30%\nvertex-emulator: unpacking: 60%\n"

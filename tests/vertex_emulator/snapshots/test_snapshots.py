@@ -96,6 +96,23 @@ def contents(archive: Path) -> dict[str, bytes]:
         return {member.name: tar.extractfile(member).read() if member.isfile() else b"" for member in tar}  # type: ignore[union-attr]
 
 
+def test_each_step_of_an_export_is_reported(archive: Path, tmp_path: Path) -> None:
+    reports: dict[str, int] = {}
+    again = export(
+        tmp_path / "data", tmp_path / "again.tar.gz", True, lambda step, done, _: reports.update({step: done})
+    )
+    assert "exported 4 jobs" in " ".join(again)
+    expected = {
+        "checking jobs": 6,  # with those of the trials and of the pipeline
+        "reading database/jobs.jsonl": 6,
+        "reading database/trials.jsonl": 2,
+        "reading objects.jsonl": 1,
+        "listing logs": 4,
+    }
+    assert {step: reports.get(step) for step in expected} == expected
+    assert [*reports][-1] == "writing the archive"
+
+
 def test_jobs_logs_and_buckets_come_back(archive: Path, start: Callable[..., Emulator], tmp_path: Path) -> None:
     assert "imported 4 jobs and 2 objects" in restore(tmp_path / "other", archive, None)
     before, after = start(), start("other")
