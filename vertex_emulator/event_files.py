@@ -1,7 +1,7 @@
 """Event files of TensorBoard: the folders to which jobs write them, and the files in these."""
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -48,6 +48,22 @@ def _folder(job_spec: Mapping[str, Any], name: str = "", trial_id: str = "") -> 
     """Return one folder, or none."""
     uri = output_folders(job_spec, trial_id).get(_VARIABLE)
     return [LogFolder(name, uri)] if uri else []
+
+
+def describe(tree: BucketTree, job: Job, folders: Iterable[LogFolder]) -> dict[str, Any]:
+    """Return the `name` of a job and its `folders`: `name`, `uri`, local `path`, `hasEventFiles`."""
+    return {
+        "name": job.name,
+        "folders": [
+            {
+                "name": folder.name,
+                "uri": folder.uri,
+                "path": str(tree.path(folder.uri)),
+                "hasEventFiles": bool(find(tree, folder.uri)),
+            }
+            for folder in folders
+        ],
+    }
 
 
 @dataclass(frozen=True)

@@ -154,19 +154,7 @@ class EmulatorService:
         with self.database.read() as transaction:
             job = _require_job(transaction, job_id)
             folders = event_files.log_folders(transaction, job)
-        tree = BucketTree(self.data.buckets)
-        return {
-            "name": job.name,
-            "folders": [
-                {
-                    "name": folder.name,
-                    "uri": folder.uri,
-                    "path": str(tree.path(folder.uri)),
-                    "hasEventFiles": bool(event_files.find(tree, folder.uri)),
-                }
-                for folder in folders
-            ],
-        }
+        return event_files.describe(BucketTree(self.data.buckets), job, folders)
 
 
 def _require_job(transaction: Transaction, job_id: str) -> Job:

@@ -262,7 +262,8 @@ def _tensorboard(commands: _Commands) -> None:
         description="Run an installed TensorBoard on AIP_TENSORBOARD_LOG_DIR of a job, of a pipeline's job, or of all\n"
         "trials of a tuning job, a run each. It listens on this machine only.",
         epilog="""\
-It runs until Ctrl-C; the exit code is TensorBoard's. Trials that start meanwhile are added.
+It runs until Ctrl-C; the exit code is TensorBoard's. Trials that start meanwhile are added. Neither a running
+emulator nor Docker is needed: on a folder that none serves, it reads the files.
 
 examples:
   vertex-emulator tensorboard 1234567890

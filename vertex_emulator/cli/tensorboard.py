@@ -8,6 +8,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 from vertex_emulator.cli.emulator import job_path, send
 from vertex_emulator.cli.environment import SignalForwarding
 from vertex_emulator.cli.output import discard, note
-from vertex_emulator.data_folder import require_endpoint
+from vertex_emulator.data_folder import DataFolder, acquire_lock, is_locked, require_endpoint
 from vertex_emulator.errors import EmulatorError
 
 _HOST = "127.0.0.1"
@@ -27,12 +28,13 @@ _LOOKUP_SECONDS = 5.0
 def run(root: Path, job: str, port: int | None) -> int:
     """Run TensorBoard on the log folder of a job, or of each trial of a study, until it ends; return its exit code.
 
-    `job` is an id or a full name, `port` is free by default. Signals are passed on, SIGINT as SIGTERM: TensorBoard
-    needs seconds to start, and a Ctrl-C in them would make it print a traceback. Raises EmulatorError for a job that
-    does not exist or has no output directory, and if TensorBoard is not installed.
+    The data folder has all that is needed, so neither an emulator nor Docker need run. `job` is an id or a full name,
+    `port` is free by default. Signals are passed on, SIGINT as SIGTERM: TensorBoard needs seconds to start, and a
+    Ctrl-C in them would make it print a traceback. Raises EmulatorError for a job that does not exist or has no output
+    directory, and if TensorBoard is not installed.
     """
     program = _program()
-    found = _fetch_folders(root, job)
+    found = _fetch_folders(root, job) if is_locked(DataFolder(root).lock) else _read_folders(root, job)
     if not found["folders"]:
         raise EmulatorError(
             f"{found['name']} has no folder of event files: its spec has no baseOutputDirectory, or nothing has started"
@@ -98,11 +100,32 @@ def _program() -> list[str]:
         return [found]
     if importlib.util.find_spec("tensorboard") is not None:
         return [sys.executable, "-m", "tensorboard.main"]
-    raise EmulatorError("tensorboard is not installed; pip install tensorboard, which needs no TensorFlow")
+    raise EmulatorError(
+        "tensorboard is not installed; pip install tensorboard, which needs neither TensorFlow nor Docker, or look at "
+        "the scalars on the job's page"
+    )
 
 
 def _fetch_folders(root: Path, job: str) -> Any:
     return send(require_endpoint(root), job_path(job, "/log_folders"))
+
+
+def _read_folders(root: Path, job: str) -> Any:
+    """Return what the emulator would, from the data folder of one that does not run. Raises EmulatorError."""
+    # Imported here, as a running emulator needs none of it.
+    from vertex_emulator import event_files
+    from vertex_emulator.database import Database
+    from vertex_emulator.gcs.files import BucketTree
+
+    if not root.is_dir():
+        raise EmulatorError(f"there is no data folder at {root}; choose one with --data")
+    data = DataFolder.open(root)
+    with acquire_lock(data.lock), closing(Database(data.database)) as database, database.read() as transaction:
+        found = transaction.jobs.get(job.rpartition("/")[2])
+        if found is None:
+            raise EmulatorError(f"There is no job {job} in {root}; choose another folder with --data")
+        folders = event_files.log_folders(transaction, found)
+    return event_files.describe(BucketTree(data.buckets), found, folders)
 
 
 def _free_port() -> int:

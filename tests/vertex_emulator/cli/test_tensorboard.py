@@ -7,7 +7,9 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +18,11 @@ from tests.ports import reserve_port
 from tests.terminal import ProgramAtTerminal
 from tests.vertex_emulator.running import RunningEmulator, custom_job, pool, until
 from tests.vertex_emulator.test_studies import study
+from vertex_api.names import CUSTOM_JOB
 from vertex_emulator.cli import tensorboard
+from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.database import Database
+from vertex_emulator.names import Location
 
 # Listens where it is told to, writes its arguments and the runs of its log folder to $CALLS, and waits for a signal.
 # With $LOADS, it does not get so far, as TensorBoard in its first seconds.
@@ -125,6 +131,26 @@ def test_what_is_missing_is_said_in_a_line(shared: RunningEmulator, environment:
     assert "tensorboard is not installed; pip install tensorboard" in refused(shared, job)
     assert "There is no job 123 here." in refused(shared, "123", path=environment["PATH"])
     assert f"{job} has no folder of event files" in refused(shared, job, path=environment["PATH"])
+
+
+def test_no_emulator_need_run(tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    data = DataFolder.open(tmp_path / "data")
+    logs = data.buckets / "boards" / "one" / "logs"
+    logs.mkdir(parents=True)
+    (logs / "events.out.tfevents.1").touch()
+    with closing(Database(data.database)) as database, database.write() as transaction:
+        spec = {"workerPoolSpecs": [pool("pass")], "baseOutputDirectory": {"outputUriPrefix": "gs://boards/one"}}
+        job = transaction.jobs.add("7", CUSTOM_JOB, Location("p", "us-central1"), {"displayName": "j", "jobSpec": spec})
+    stopped: Any = SimpleNamespace(data=data.root)
+    options, _, exit_code, line, notes = run_until_called(stopped, job.name, environment)
+    assert (options["--logdir"], exit_code, notes) == (str(logs), 7, "")
+    assert line.startswith(f"TensorBoard of {job.name}: http://127.0.0.1:")
+    path = environment["PATH"]
+    assert f"There is no job 8 in {data.root}; choose another folder" in refused(stopped, "8", path=path)
+    elsewhere: Any = SimpleNamespace(data=tmp_path / "elsewhere")
+    assert f"there is no data folder at {elsewhere.data}" in refused(elsewhere, "7", path=path)
+    assert not elsewhere.data.exists()
 
 
 def test_trials_are_added_without_a_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
