@@ -56,7 +56,7 @@ def said(files: dict[str, Any], base: Base, root: Path) -> list[str]:
     stack = files["stacks/Pulumi.dev.yaml"]["config"]
     config = {key: value if isinstance(value, str) else json.dumps(value) for key, value in stack.items()}
     try:
-        Settings.load_from_config("team", "dev", root, config)
+        Settings.load_from_config("team", "dev", root, config, secret_keys=())
     except DeclarationErrors as errors:
         return [f"{each.place.partition(':')[0]}: {each.path}: {each.message}" for each in errors.problems]
     return []

@@ -3,6 +3,7 @@
 A stand-in for Google's APIs reads whose token each call has; an emulator behind it runs the jobs.
 """
 
+import secrets
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -20,8 +21,10 @@ pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="no openssl"
 STORAGE = "storage.googleapis.com"
 LOUD = ("--debug", "--logtostderr", "-v=9")
 """All that the engine can say of what it does. At this level it writes secrets of the config that any provider gets."""
-TOKEN, OTHER_TOKEN = "ya29.canary-of-the-environment", "ya29.canary-of-the-config"
-SUBJECT = "canary-of-the-identity-provider"
+OWN = secrets.token_hex(4)
+"""Tests of another checkout show canaries of their own in their commands."""
+TOKEN, OTHER_TOKEN = f"ya29.canary-of-the-environment-{OWN}", f"ya29.canary-of-the-config-{OWN}"
+SUBJECT = f"canary-of-the-identity-provider-{OWN}"
 KEY, TARGET = "key@acme-dev.iam.gserviceaccount.com", "target@acme-dev.iam.gserviceaccount.com"
 GO = "/gcs/tests/go"
 """A file that a job waits for."""
