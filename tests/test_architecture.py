@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 LAYERS = {
     "components": (
         ("errors", "files", "providers"),
-        ("rehearsals", "schema", "runtime"),
+        ("schema", "runtime"),
         ("plan",),
         (
             "images",

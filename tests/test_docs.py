@@ -11,19 +11,11 @@ from tests.components.targets.gcp.graph import forget_loops, graph
 from vertex_api.validation.shape import canonicalize
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGES = (
-    "access",
-    "adopting",
-    "ci",
-    "clients",
-    "configuration",
-    "editors",
-    "emulator",
-    "environments",
-    "install",
-    "interrupted",
+ROOT = DOCS.parent
+PAGES = sorted(
+    page
+    for page in [*ROOT.glob("*.md"), *(p for f in ("docs", "examples", "template") for p in (ROOT / f).rglob("*.md"))]
 )
-PAGES += ("first-run", "python", "regions", "schedules", "security")
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
@@ -83,10 +75,27 @@ def test_pages_agree_on_the_roles_of_previews() -> None:
     assert set(re.findall(r"`(roles/\S+)`", granted)) == {*roles, "roles/storage.objectViewer"}
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_links_of_a_page_lead_somewhere(page: str) -> None:
-    links = re.findall(r"\]\(([^)#:]+)\)", (DOCS / f"{page}.md").read_text())
-    assert [link for link in links if not (DOCS / link).exists()] == []
+def slugs(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_of_a_page_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    lost = []
+    for path, anchor in re.findall(r"\]\((?!\w+:)([^)#]*)#?([^)]*)\)", text):
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists() or (anchor and anchor not in slugs(target)):
+            lost.append(f"{path}#{anchor}")
+    assert lost == []
+
+
+def test_the_index_has_every_page() -> None:
+    listed = re.findall(r"^\| \[[^]]+\]\(([^)/]+)\)", (DOCS / "README.md").read_text(), re.MULTILINE)
+    assert {*listed} == {page.name for page in DOCS.glob("*.md")} - {"README.md", "gotchas.md"}
 
 
 def test_the_emulator_page_names_existing_tests() -> None:

@@ -35,6 +35,12 @@ def test_readme_shows_the_actual_violations(tmp_path: Path) -> None:
     assert f"error: {raised.value}\n" in README
 
 
+def test_the_review_it_shows_begins_as_printed() -> None:
+    printed = (ROOT / "tests" / "components" / "review" / "golden" / "readme.md").read_text()
+    shown = re.findall(r"^> ?(.*)$", README, re.MULTILINE)
+    assert len(shown) > 10 and shown == printed.splitlines()[: len(shown)]
+
+
 def test_every_make_target_it_names_exists() -> None:
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     named = set(re.findall(r"(?:`|\$ |\()make (?:-s )?([a-z]+)", README))
@@ -42,6 +48,6 @@ def test_every_make_target_it_names_exists() -> None:
 
 
 def test_every_file_it_links_to_exists() -> None:
-    links = re.findall(r"\]\(([^)#]+)\)", README)
-    assert links
-    assert [link for link in links if not (ROOT / link).exists()] == []
+    links = re.findall(r"\]\((?!http)([^)#]+)(?:#[^)]*)?\)|(?:src|srcset)=\"([^\"]+)\"", README)
+    assert len(links) > 20
+    assert [link for link in map("".join, links) if not (ROOT / link).exists()] == []

@@ -63,14 +63,14 @@ class Settings:
         provider. Raises DeclarationErrors, and ProjectNumberUnknown if that fails.
         """
         import pulumi
-        from pulumi.runtime import get_config_env
-        from pulumi.runtime.config import get_config_secret_keys_env
+        from pulumi.runtime import config as runtime_config
 
         own = {f"{NAMESPACE}:{key}": _encode(value) for key, value in (args or {}).items()}
-        config = {**get_config_env(), **own}
+        # A unit test with Pulumi's mocks sets the second alone (`pulumi.runtime.set_all_config`).
+        config = {**runtime_config.get_config_env(), **runtime_config.CONFIG.get(), **own}
         if config.get(f"{NAMESPACE}:target") == "gcp" and NUMBER not in config and (project := _project(config)):
             config[NUMBER] = _look_up_number(project)
-        secrets = get_config_secret_keys_env()
+        secrets = runtime_config.get_config_secret_keys_env()
         return cls.load_from_config(pulumi.get_project(), pulumi.get_stack(), Path.cwd(), config, prefix, secrets)
 
     @classmethod

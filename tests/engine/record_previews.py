@@ -5,6 +5,7 @@ gcp provider, and the emulator in place of Vertex AI. Parts that no review reads
 """
 
 import json
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 import yaml
 
 from tests.engine.cloud import GCP, CloudProject
-from tests.engine.project import Project
+from tests.engine.project import CHECKOUT, Project
 from tests.registry import registry
 from tests.vertex_emulator.running import IMAGE, RunningEmulator
 
@@ -123,11 +124,33 @@ def record_all(folder: Path, vertex: RunningEmulator, registry_url: str, docker_
     _record(project, "failed")
 
 
+def record_readme(folder: Path, vertex: RunningEmulator, registry_url: str, docker_config: Path) -> None:
+    """Record the edit whose review the README shows: another trainer and a larger machine for its own jobs."""
+    project = CloudProject(folder, vertex)
+    project.environment |= {"DOCKER_CONFIG": str(docker_config), "GCP_STANDIN_QUOTAS": json.dumps({"cpus": 42})}
+    shutil.copytree(CHECKOUT / "examples" / "digits", project.root / "examples" / "digits")
+    jobs = project.root / "training" / "jobs.yaml"
+    sources = [(CHECKOUT / "training" / name).read_text() for name in ("images.yaml", "digits.yaml")]
+    declared = "\n".join(sources)
+    project.stack["vertex-training:registry"] = {"url": registry_url}
+    project.stack["vertex-training:guardrails"] = {"maxHourlyCost": 2}
+    project.declare()
+    jobs.write_text(declared)
+    project.up()
+    with (project.root / "examples" / "digits" / "trainer.py").open("a") as trainer:
+        trainer.write("# edited\n")
+    machine = "machineType: n1-standard-4"
+    jobs.write_text(declared[: declared.rindex(machine)] + declared[declared.rindex(machine) :].replace("-4", "-8", 1))
+    _record(project, "readme", "--show-sames")
+
+
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory(prefix="previews-") as name, registry(Path(name) / "registry") as local:
         vertex = RunningEmulator(Path(name) / "vertex")
         try:
             (Path(name) / "dev").mkdir()
+            (Path(name) / "readme").mkdir()
             record_all(Path(name) / "dev", vertex, local.url, local.docker_config)
+            record_readme(Path(name) / "readme", vertex, local.url, local.docker_config)
         finally:
             vertex.close()

@@ -72,8 +72,9 @@ def test_make_up_trains_and_leaves_git_clean(checkout: Clone) -> None:
         with (checkout.root / "examples" / "digits" / "trainer.py").open("a") as trainer:
             trainer.write("# edited\n")
         shown = strip_values(checkout.run("pulumi", "preview", "--diff", "--stack=local", "--non-interactive"))
-        (readme,) = re.findall(r"\$ pulumi preview --diff\n(.*?)```", (CHECKOUT / "README.md").read_text(), re.DOTALL)
-        assert [line for line in strip_values(readme) if line not in shown] == []
+        page = (CHECKOUT / "docs" / "pulumi.md").read_text()
+        (documented,) = re.findall(r"\$ pulumi preview --diff\n(.*?)```", page, re.DOTALL)
+        assert [line for line in strip_values(documented) if line not in shown] == []
         assert checkout.changes() == " M examples/digits/trainer.py\n"
         checkout.run("git", "checkout", "--quiet", ".")
     finally:

@@ -1,6 +1,8 @@
 """A program of one's own with jobs in Python: the one on the page on Python, through the real engine."""
 
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -9,6 +11,7 @@ from tests.engine.project import CHECKOUT, PARENT, Project
 from tests.vertex_emulator.running import IMAGE, RunningEmulator
 
 PROGRAMS = re.findall(r"```python\n(.*?)```", (CHECKOUT / "docs" / "python.md").read_text(), re.DOTALL)
+FOR_PULUMI_USERS = re.findall(r"```python\n(.*?)```", (CHECKOUT / "docs" / "pulumi.md").read_text(), re.DOTALL)
 
 
 def test_the_documented_program_trains_and_uploads_a_model(project: Project) -> None:
@@ -73,6 +76,19 @@ def test_one_stack_trains_in_two_regions(project: Project) -> None:
     project.up()
     assert "customJobs" not in project.request("GET", PARENT.replace("us-central1", "us-west1") + "/customJobs")
     assert len(project.list_jobs("customJobs")) == 1
+    project.assert_no_changes()
+
+
+def test_a_transformed_stack_is_automated(project: Project) -> None:
+    _, transforming, automating = FOR_PULUMI_USERS
+    (project.root / "__main__.py").write_text(transforming)
+    command = [sys.executable, "-c", automating]
+    done = subprocess.run(
+        command, cwd=project.root, env=project.environment, capture_output=True, text=True, timeout=240
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "JOB_STATE_SUCCEEDED" in done.stdout.splitlines()[-1]
+    assert project.resources()["train"]["inputs"]["lifecycle"]["onDelete"] == "keep"
     project.assert_no_changes()
 
 

@@ -1,0 +1,51 @@
+"""The page for Pulumi users shows what holds. Its other programs run in tests/engine/test_python_program.py."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from vertex_training import TrainingStack
+
+from tests.components.targets.gcp.graph import forget_loops, graph
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "pulumi.md").read_text()
+TREE = re.findall(r"^[ │├└─]*([a-z-]+:\S+:\S+) (\S+)$", PAGE, re.MULTILINE)
+"""The token and the name of each resource that it shows."""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """The checkout's declarations and stacks."""
+    for name in ("training", "stacks", "examples"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    return tmp_path
+
+
+def test_the_tree_it_shows_is_registered(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stack = yaml.safe_load((project / "stacks" / "Pulumi.local.yaml").read_text())["config"]
+    config = {key: value if isinstance(value, str) else json.dumps(value) for key, value in stack.items()}
+    monkeypatch.setenv("PULUMI_CONFIG", json.dumps(config))
+    monkeypatch.chdir(project)
+    made = graph(lambda: TrainingStack("training"))
+    forget_loops()
+    registered = {(request.type, request.name) for request in made.requests.values()}
+    assert {each for each in registered if each[0] != "pulumi:pulumi:Stack"} == {*TREE[1:]}
+    assert len(TREE) == 9
+
+
+def test_its_unit_test_passes_and_can_fail(project: Path) -> None:
+    (shown,) = [each for each in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if "Mocks" in each]
+    (project / "test_stack.py").write_text(shown)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir=.", "test_stack.py"]
+    passed = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=120)
+    assert "1 passed" in passed.stdout, passed.stdout
+    declared = project / "training" / "digits.yaml"
+    declared.write_text(declared.read_text().replace("      scheduling: {timeout: 3600s}\n", "", 1))
+    failed = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=120)
+    assert "1 failed" in failed.stdout, failed.stdout
