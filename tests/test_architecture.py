@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 LAYERS = {
     "components": (
         ("errors", "files", "providers"),
-        ("schema", "runtime"),
+        ("rehearsals", "schema", "runtime"),
         ("plan",),
         (
             "images",

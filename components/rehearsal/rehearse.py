@@ -20,6 +20,7 @@ from vertex_api.validation.shape import canonicalize
 
 from ..errors import ComponentError, DeclarationErrors, DockerUnavailable, EmulatorFailed, Problem
 from ..plan.training import REHEARSE, Training
+from ..rehearsals import VERSION, JobReport, Rehearsal, load, to_json
 from ..review import changes
 from ..review.commands import read
 from ..review.document import PreviewDocument
@@ -27,7 +28,6 @@ from ..schema import shapes
 from ..settings.offline import NoStack
 from ..settings.settings import Settings
 from . import report
-from .report import JobReport, Rehearsal
 from .runner import Runner, RunRefused, Source, changed, in_order, references, split_assignments
 from .target import throw_away
 
@@ -56,7 +56,7 @@ def rehearse(options: Options) -> int:
     """
     try:
         own = _own_size(options.set)
-        stored = report.load(options.against) if options.against else None
+        stored = load(options.against) if options.against else None
         preview = PreviewDocument.parse(read(options.preview), options.preview) if options.preview else None
         if preview and preview.has_failed:
             raise RunRefused(f"{options.preview}: the preview failed; `vertex-training review` lists its problems")
@@ -74,7 +74,7 @@ def rehearse(options: Options) -> int:
         rehearsal = report.compare(rehearsal, stored, str(options.against))
     sys.stdout.write(report.RENDERERS[options.format](rehearsal))
     if save:
-        save.write_text(report.to_json(rehearsal))
+        save.write_text(to_json(rehearsal))
     return int(any(job["outcome"] == "failed" for job in rehearsal["jobs"]))
 
 
@@ -115,7 +115,7 @@ class _Rehearser:
         for name in sorted(wanted.keys() - self._jobs.keys()):
             self._reports[name] = report.skipped(name, wanted[name], _NOT_DECLARED)
         return {
-            "version": report.VERSION,
+            "version": VERSION,
             "project": self._settings.pulumi_project,
             "stack": self._settings.stack,
             "commit": _commit(),

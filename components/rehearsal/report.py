@@ -1,4 +1,4 @@
-"""The report of a rehearsal: what it says of each job, the file that it is saved in, and how it is shown."""
+"""The report of a rehearsal: what it says of each job, and how it is shown."""
 
 import json
 import math
@@ -6,66 +6,18 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any
 
 from vertex_api.errors import visible
 from vertex_api.names import JobJson
 
-from .runner import Ended, RunRefused
+from ..rehearsals import JobReport, Rehearsal, to_json
+from .runner import Ended
 
-VERSION = 1
 MAX_REASON_LINES, MAX_REASON = 10, 2_000
 MAX_FILES, MAX_METRICS = 20, 100
 METRICS_FILE = "metrics.json"
 _MAX_METRICS_BYTES = 1 << 20
-_MAX_BYTES = 64 << 20
-
-
-class Files(TypedDict):
-    """What a job wrote below its output folder; `names` are the first of them."""
-
-    count: int
-    bytes: int
-    names: list[str]
-
-
-class Base(TypedDict, total=False):
-    """What the job that a job is compared with did."""
-
-    outcome: str
-    seconds: float
-    metrics: dict[str, float]
-    replicas: list[Any]
-
-
-class JobReport(TypedDict, total=False):
-    """What a rehearsal says of one job. `seconds` are those from its start; `env` are names of variables.
-
-    `missingMetrics` are those that a search or the base needs, and that it did not report.
-    """
-
-    name: str
-    kind: str
-    outcome: Literal["succeeded", "failed", "skipped"]
-    reason: str
-    seconds: float
-    files: Files
-    metrics: dict[str, float]
-    missingMetrics: list[str]
-    env: list[str]
-    newEnv: list[str]
-    base: Base
-
-
-class Rehearsal(TypedDict, total=False):
-    """All jobs of a rehearsal, in the order in which they ran; `base` is what they are compared with."""
-
-    version: int
-    project: str
-    stack: str
-    commit: str | None
-    base: str
-    jobs: list[JobReport]
 
 
 def skipped(name: str, kind: str, reason: str) -> JobReport:
@@ -133,26 +85,6 @@ def _env(job_spec: Mapping[str, Any]) -> Iterator[str]:
         yield from (str(each["name"]) for each in program.get("env", ()))
 
 
-def load(file: Path) -> Rehearsal:
-    """Return a rehearsal that was saved. Raises RunRefused, and OSError if there is none."""
-    wrong = f"{file}: is not the file of a rehearsal; make it with `vertex-training rehearse --save {file}`"
-    with file.open("rb") as stream:
-        text = stream.read(_MAX_BYTES)
-    try:
-        found: Any = json.loads(text)
-        if found["version"] != VERSION:
-            raise RunRefused(f"{file}: has version {found['version']}, and this release reads {VERSION}; make it again")
-        for job in found["jobs"]:
-            metrics, env, seconds = job.get("metrics") or {}, job.get("env") or [], job.get("seconds", 0)
-            if not all(isinstance(each, str) for each in (job["name"], job["outcome"], *metrics, *env)):
-                raise RunRefused(wrong)
-            if not all(map(_is_number, (seconds, *metrics.values()))):
-                raise RunRefused(wrong)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        raise RunRefused(wrong) from None
-    return found  # type: ignore[no-any-return]
-
-
 def compare(rehearsal: Rehearsal, base: Rehearsal, name: str) -> Rehearsal:
     """Return a rehearsal beside that of a base, which `name` names."""
     before = {job["name"]: job for job in base["jobs"]}
@@ -161,7 +93,7 @@ def compare(rehearsal: Rehearsal, base: Rehearsal, name: str) -> Rehearsal:
 
 
 def _compared(job: JobReport, base: JobReport) -> JobReport:
-    keys = ("outcome", "seconds", "metrics", "replicas")
+    keys = ("outcome", "seconds", "metrics", "replicas", "buckets", "hosts")
     beside: Any = {key: base[key] for key in keys if key in base}  # type: ignore[literal-required]
     made: JobReport = {**job, "base": beside}
     if job["outcome"] == "succeeded":
@@ -170,17 +102,6 @@ def _compared(job: JobReport, base: JobReport) -> JobReport:
     if "env" in job and "env" in base:
         made["newEnv"] = sorted({*job["env"]} - {*base["env"]})
     return made
-
-
-def to_json(rehearsal: Rehearsal) -> str:
-    """Return the file of a rehearsal, without keys that have no value."""
-
-    def kept(value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return {key: kept(each) for key, each in value.items() if each not in ("", None, [], {})}
-        return [kept(each) for each in value] if isinstance(value, list) else value
-
-    return json.dumps({**kept(rehearsal), "jobs": kept(rehearsal["jobs"])}, indent=1, ensure_ascii=False) + "\n"
 
 
 _HEADINGS = ("job", "outcome", "seconds", "files", "metrics")
