@@ -39,6 +39,9 @@ example:
   pulumi preview --json --show-sames > preview.json
   vertex-training review preview.json > review.md
 
+  vertex-training rehearse preview.json --against main.json --save rehearsal.json
+  vertex-training review preview.json --rehearsal rehearsal.json > review.md
+
 Without --show-sames, cost and quota are those of the jobs that change. Secrets stay [secret].
 
 exit codes: 0 a review is written, also of a preview that failed; 1 no preview; 2 wrong usage
@@ -156,6 +159,8 @@ def _parser() -> Parser:
     command.add_argument(
         "--base", metavar="FILE", help="a preview of the base branch: show only what this one changes beyond it"
     )
+    help = "what `rehearse --save` wrote: begin with whether jobs still run, and which metrics are better"
+    command.add_argument("--rehearsal", metavar="FILE", help=help)
     command.add_argument("--format", choices=("markdown", "json"), default="markdown", help="default: markdown")
 
     command = add("run", _run, "run one declared job on this machine", _RUN, _RUN_EPILOG)
@@ -227,7 +232,7 @@ def _doctor(args: argparse.Namespace) -> int:
 def _review(args: argparse.Namespace) -> int:
     from .review.commands import review
 
-    return review(args.preview, args.base, args.format)
+    return review(args.preview, args.base, args.rehearsal, args.format)
 
 
 def _check_plan(args: argparse.Namespace) -> int:

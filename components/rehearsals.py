@@ -137,3 +137,11 @@ def to_json(rehearsal: Rehearsal) -> str:
         return [kept(each) for each in value] if isinstance(value, list) else value
 
     return json.dumps({**kept(rehearsal), "jobs": kept(rehearsal["jobs"])}, indent=1, ensure_ascii=False) + "\n"
+
+
+def size(count: int) -> str:
+    """Return a number of bytes as people read it, such as `12.0 kB`."""
+    for unit, length in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= length:
+            return f"{count / length:.1f} {unit}"
+    return f"{count} B"

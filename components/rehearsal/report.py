@@ -11,7 +11,7 @@ from typing import Any
 from vertex_api.errors import visible
 from vertex_api.names import JobJson
 
-from ..rehearsals import JobReport, Rehearsal, to_json
+from ..rehearsals import JobReport, Rehearsal, size, to_json
 from .runner import Ended
 
 MAX_REASON_LINES, MAX_REASON = 10, 2_000
@@ -121,7 +121,7 @@ def _rows(rehearsal: Rehearsal) -> Iterator[tuple[str, ...]]:
             visible(job["name"]),
             visible(outcome),
             seconds,
-            f"{files['count']}, {_size(files['bytes'])}" if files else "",
+            f"{files['count']}, {size(files['bytes'])}" if files else "",
             ", ".join(_metric_texts(job, base.get("metrics") or {})),
         )
 
@@ -131,13 +131,6 @@ def _metric_texts(job: JobReport, base: Mapping[str, float]) -> Iterator[str]:
         before = f"{base[name]:.4g} → " if name in base else ""
         yield f"{visible(name)} {before}{value:.4g}"
     yield from (f"{visible(name)} is missing" for name in job.get("missingMetrics", ()))
-
-
-def _size(count: int) -> str:
-    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if count >= size:
-            return f"{count / size:.1f} {unit}"
-    return f"{count} B"
 
 
 def _notes(rehearsal: Rehearsal) -> Iterator[tuple[str, list[str]]]:

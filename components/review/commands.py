@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ComponentError
+from ..rehearsals import RehearsalUnreadable, load
 from .document import NOT_A_PREVIEW, PreviewDocument, PreviewUnreadable
 from .markdown import render_markdown
 from .review import build_review, render_json
@@ -22,7 +23,7 @@ MAX_BYTES = 256 << 20
 _TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
 
 
-def review(preview_file: str, base_file: str | None, output_format: str) -> int:
+def review(preview_file: str, base_file: str | None, rehearsal_file: str | None, output_format: str) -> int:
     """Write the review of a preview, or why there is none to standard error. Returns the exit code: 0 or 1."""
     try:
         preview = PreviewDocument.parse(read(preview_file), preview_file)
@@ -31,13 +32,17 @@ def review(preview_file: str, base_file: str | None, output_format: str) -> int:
             own, others = f"{preview.project}/{preview.stack}", f"{base.project}/{base.stack}"
             if own != others:
                 raise PreviewUnreadable(f"{base_file}: is a preview of {others}; preview {own} there")
+        rehearsal = load(rehearsal_file) if rehearsal_file else None
+        if rehearsal and preview.project and rehearsal.get("project", preview.project) != preview.project:
+            reason = f"is a rehearsal of the project {rehearsal['project']}; rehearse {preview.project} there"
+            raise RehearsalUnreadable(f"{rehearsal_file}: {reason}")
         render = render_json if output_format == "json" else render_markdown
         try:
-            text = render(build_review(preview, base))
+            text = render(build_review(preview, base, rehearsal))
         except NOT_A_PREVIEW as error:
             reason = f"has values that `pulumi preview --json` does not write ({type(error).__name__})"
             raise PreviewUnreadable(f"{preview_file}: {reason}; make it again") from error
-    except PreviewUnreadable as error:
+    except (PreviewUnreadable, RehearsalUnreadable) as error:
         sys.stderr.write(f"vertex-training: {error}\n")
         return 1
     sys.stdout.write(text)

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -12,7 +12,10 @@ from vertex_api.estimates.quota import METRIC_PREFIX
 
 from ..plan.guardrails import FIGURES, Near
 from ..plan.plan import Totals
+from ..rehearsals import Drill, size
 from .changes import Cause, ImageFinding, JobFinding, ScheduleFinding, shorten
+from .document import shorten_paths
+from .rehearsed import MetricFinding, Rehearsed, RehearsedJob, Verdict
 from .resources import DataLoss, Grant, OtherChange
 from .review import MAX_LENGTH, Review
 
@@ -30,6 +33,10 @@ _ACTIONS = {
 }
 _MAX_CAUSES = 3
 _MAX_NAMES = 5
+_MAX_ANSWERS, _MAX_REASON_LENGTH = 3, 160
+_VERDICTS: Mapping[Verdict, str] = {"worse": "⚠️ worse", "better": "better", "": "changed"}
+_JUDGED: Mapping[Verdict, str] = {"worse": " (worse)", "better": " (better)"}
+_SPOT = "⚠️ on Spot machines, and begins anew when they are taken away"
 _NO_TOTALS = Totals()
 
 
@@ -67,6 +74,8 @@ def render_markdown(review: Review) -> str:
 
 def _lines(review: Review, limits: ListLimits) -> Iterator[str]:
     yield f"### Preview of {code(review.stack)}" if review.stack else "### Preview"
+    if review.rehearsal:
+        yield from _answers(review, review.rehearsal)
     yield ""
     if review.problems:
         yield f"**The preview failed: {count_of(len(review.problems), 'problem')}.**"
@@ -74,6 +83,8 @@ def _lines(review: Review, limits: ListLimits) -> Iterator[str]:
         yield f"**{_summary(review)}**"
     yield from _section("", review.problems, limits.items * 2, _message)
     yield from _section("⚠️ Data that is lost", review.data_losses, limits.items, _data_loss)
+    if review.rehearsal:
+        yield from _rehearsal(review.rehearsal, review.stack, limits)
     yield from _section("Images and packages", review.images, limits.items, partial(_image, limits.names))
     groups = group_jobs(review.jobs, limits.items)
     yield from _section("Jobs", groups, limits.items, partial(_job_group, limits.names))
@@ -101,6 +112,176 @@ def _summary(review: Review) -> str:
     nouns = {"schedule": review.schedules, "grant": review.grants, "other resource": review.other_changes}
     parts += [f"{count_of(len(found), noun)} to change" for noun, found in nouns.items() if found]
     return ", ".join(parts) + "." if parts else "Nothing changes."
+
+
+def _answers(review: Review, rehearsal: Rehearsed) -> Iterator[str]:
+    """Yield what a reviewer asks first, on three lines."""
+    yield f"- **Runs**: {_runs(rehearsal)}"
+    yield f"- **Model**: {_models(rehearsal)}"
+    yield f"- **Data**: {_data(rehearsal)}. **Cost**: {_ceiling(review)}"
+
+
+def _runs(rehearsal: Rehearsed) -> str:
+    """Return whether the jobs run, why the first one does not, and what is not known."""
+    jobs = rehearsal.jobs
+    failed, skipped = ([job for job in jobs if job.outcome == outcome] for outcome in ("failed", "skipped"))
+    count = len(jobs) - len(skipped)
+    answer = f"yes, {count_of(count, 'rehearsed job')}" if count else "not known, as no job was rehearsed"
+    if failed:
+        also = ", in the base too" if all(job.outcome_before == "failed" for job in failed) else ""
+        names = codes([job.name for job in failed], _MAX_ANSWERS)
+        answer = f"❌ no, {len(failed):,} of {count_of(count, 'job')} failed{also}: {names}{_reason(failed[0])}"
+    notes = (
+        ("⚠️ on Spot machines and begins anew when they are taken away:", [job.name for job in jobs if job.loses_work]),
+        ("skipped:", [job.name for job in skipped]),
+        ("not rehearsed:", rehearsal.not_rehearsed),
+    )
+    return "; ".join([answer, *(f"{text} {codes(names, _MAX_ANSWERS)}" for text, names in notes if names)])
+
+
+def _reason(job: RehearsedJob) -> str:
+    return f": {code(shorten(job.reason[0], _MAX_REASON_LENGTH))}" if job.reason else ""
+
+
+def _models(rehearsal: Rehearsed) -> str:
+    """Return which metrics are lost, worse, better, or others than in the base: the first of each."""
+    jobs = rehearsal.jobs
+    lost = [f"{code(job.name)} {_lost(metric)}" for job in jobs for metric in job.unreported]
+    parts = [f"❌ {_first(lost)}"] if lost else []
+    for verdict, text in _VERDICTS.items():
+        judged = [f"{code(job.name)} {_metric(metric)}" for job in jobs for metric in job.judged(verdict)]
+        parts += [f"{text}: {_first(judged)}"] if judged else []
+    if parts:
+        return "; ".join(parts)
+    if same := sum(len(job.judged("same")) for job in jobs):
+        return f"as in the base, by {count_of(same, 'metric')}"
+    reported = [f"{code(job.name)} {_metric(metric)}" for job in jobs for metric in job.judged("new")]
+    return f"not compared: {_first(reported)}" if reported else "not known, as no metric is reported"
+
+
+def _first(texts: Sequence[str]) -> str:
+    more = f" and {len(texts) - _MAX_ANSWERS:,} more" if len(texts) > _MAX_ANSWERS else ""
+    return ", ".join(texts[:_MAX_ANSWERS]) + more
+
+
+def _lost(metric: MetricFinding) -> str:
+    verb = "no longer reports" if metric.verdict == "lost" else "does not report"
+    needs = f"need{'' if len(metric.needed_by) > 1 else 's'}"
+    needed = f", which {codes(metric.needed_by, _MAX_ANSWERS)} {needs}" if metric.needed_by else ""
+    return f"{verb} {code(metric.name)}{needed}"
+
+
+def _metric(metric: MetricFinding) -> str:
+    old, new = metric.texts
+    return f"{code(metric.name)} {new if old in ('', new) else f'{old} → {new}'}"
+
+
+def _data(rehearsal: Rehearsed) -> str:
+    """Return which buckets, hosts and variables are new."""
+    if not any(job.has_base for job in rehearsal.jobs):
+        return "not compared"
+    found = Counter[tuple[str, str]](new for job in rehearsal.jobs for new in job.new)
+    if found:
+        return _first([f"new {noun} {code(name)}" for noun, name in sorted(found)])
+    return "no new bucket, host or variable" if rehearsal.sees_traffic else "no new variable"
+
+
+def _ceiling(review: Review) -> str:
+    """Return what all jobs cost at most, before and after."""
+    if not review.after:
+        return "none on Google Cloud"
+    figure, endless = FIGURES[-1], review.after.endless
+    old, new = (figure.show((side or _NO_TOTALS).sums[figure.sum_name]) for side in (review.before, review.after))
+    text = f"{new} {figure.unit}, as before" if old == new else f"{old} → {new} {figure.unit}"
+    return f"{text}; without an end: {codes(endless, _MAX_ANSWERS)}" if endless else text
+
+
+def _rehearsal(rehearsal: Rehearsed, stack: str, limits: ListLimits) -> Iterator[str]:
+    """Yield a line for each job, or for those that did alike if there are many, and the last lines of failed ones."""
+    other = rehearsal.stack if rehearsal.stack != stack else ""
+    facts = (" of", other), (" at", rehearsal.commit[:10]), (" against", shorten_paths(rehearsal.base))
+    title = "Rehearsal" + "".join(f"{word} {code(fact)}" for word, fact in facts if fact)
+    jobs, render = rehearsal.jobs, partial(_rehearsed, limits.names)
+    groups: dict[Hashable, list[RehearsedJob]] = {}
+    for job in jobs:
+        groups.setdefault((job.outcome, job.outcome_before, job.reason[:1], *_signs(job)), []).append(job)
+    is_long = len(jobs) > limits.items
+    if is_long:
+        yield from _section(title, [*groups.values()], limits.items, partial(_rehearsed_alike, limits.names))
+    else:
+        yield from _section(title, jobs, limits.items, render)
+    failed = [job for job in jobs if job.outcome == "failed" and len(job.reason) > 1]
+    yield from _folded("failed job", failed, limits.names, _last_lines, ", with last lines")
+    if is_long:
+        yield from _folded("rehearsed job", jobs, limits.details, render)
+
+
+def _rehearsed(max_names: int, job: RehearsedJob) -> str:
+    """Return what a job did, as one line."""
+    before = job.seconds_before if job.outcome == job.outcome_before else None
+    parts = [_outcome(job, _change(before, job.seconds)), *(_lost(metric) for metric in job.unreported)]
+    if job.loses_work:
+        parts.append(_SPOT)
+    if job.peak_memory:
+        memory = f" of {job.memory / 2**30:.3g}" if job.memory else ""
+        parts.append(f"peak memory {job.peak_memory / 2**30:.1f}{memory} GiB")
+    reported = [metric for metric in job.metrics if metric.new is not None]
+    parts += [f"{_metric(each)}{_JUDGED.get(each.verdict, '')}" for each in reported[:max_names]]
+    if len(reported) > max_names:
+        parts.append(f"{len(reported) - max_names:,} more metrics")
+    if job.file_count:
+        parts.append(
+            f"wrote {codes(job.folders, _MAX_CAUSES)} ({count_of(job.file_count, 'file')}, {size(job.file_bytes)})"
+        )
+    parts += [f"new {noun} {code(name)}" for noun, name in job.new[:max_names]]
+    parts += [_drill(drill) for drill in job.drills]
+    return f"{code(job.name)}{f' ({job.type})' if job.type else ''} {', '.join(parts)}"
+
+
+def _outcome(job: RehearsedJob, time: str) -> str:
+    if job.outcome == "succeeded":
+        return f"ran {time}" if time else "succeeded"
+    if job.outcome == "skipped":
+        return f"skipped{_reason(job)}"
+    also = ", as in the base," if job.outcome_before == "failed" else ""
+    return f"**failed**{also}{f' after {time}' if time else ''}{_reason(job)}"
+
+
+def _change(before: float | None, now: float | None, arrow: str = " → ") -> str:
+    """Return seconds, beside those before them if they are others; "" if there are none."""
+    texts = ["under 1 s" if each < 1 else f"{each:,.0f} s" for each in (before, now) if each is not None]
+    return "" if now is None else arrow.join(dict.fromkeys(texts))
+
+
+def _drill(drill: Drill) -> str:
+    if not drill["resumed"]:
+        return f"begins anew after {code(drill['fault'])}"
+    step = f" from step {drill['fromStep']:,}" if "fromStep" in drill else ""
+    lost = f" ({count_of(drill['lostSteps'], 'step')} lost)" if "lostSteps" in drill else ""
+    return f"goes on after {code(drill['fault'])}{step}{lost}"
+
+
+def _rehearsed_alike(max_names: int, jobs: Sequence[RehearsedJob]) -> str:
+    times = [job.seconds for job in jobs if job.seconds is not None]
+    outcome = _outcome(jobs[0], _change(min(times), max(times), " to ") if times else "")
+    did = ", ".join([outcome, *_signs(jobs[0])])
+    return f"{count_of(len(jobs), 'job')} {did}: {codes([job.name for job in jobs], max_names)}"
+
+
+def _signs(job: RehearsedJob) -> tuple[str, ...]:
+    """Return what may be alike for many jobs: no measures."""
+    signs = [_lost(metric) for metric in job.unreported]
+    signs += [_SPOT] if job.loses_work else []
+    for verdict, text in _JUDGED.items():
+        signs += [f"{code(metric.name)}{text}" for metric in job.judged(verdict)]
+    return (*signs, *(f"new {noun} {code(name)}" for noun, name in job.new))
+
+
+def _last_lines(job: RehearsedJob) -> str:
+    """Return what is known of a failure, in a fenced block that nothing in it ends."""
+    lines = [visible(line) for line in job.reason]
+    fence = "`" * max(3, *(len(run) + 1 for line in lines for run in re.findall("`+", line) or [""]))
+    return "\n  ".join([f"{code(job.name)}:", fence, *lines, fence])
 
 
 def _section(title: str, items: Sequence[T], max_count: int, render_item: Callable[[T], str]) -> Iterator[str]:

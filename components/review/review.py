@@ -12,10 +12,12 @@ from vertex_api.retry import SUBMISSIONS_PER_MINUTE
 from ..plan.guardrails import Near
 from ..plan.plan import Plan, Totals
 from ..plan.training import Training
+from ..rehearsals import Rehearsal
 from ..runtime import pacing
 from ..runtime.target import CLOUD_PREFIX
 from . import changes, document, reports, resources
 from .document import PreviewDocument
+from .rehearsed import Rehearsed, rehearsed
 
 MAX_LENGTH = 60_000
 """GitHub takes 65,536 characters in a comment."""
@@ -75,10 +77,16 @@ class Review:
     unlisted_count: int = 0
     pending_in_base: tuple[str, ...] = ()
     only_in_base: tuple[str, ...] = ()
+    rehearsal: Rehearsed | None = None
 
 
-def build_review(preview: PreviewDocument, base: PreviewDocument | None = None) -> Review:
-    """Return the findings of a preview. With a `base`, they are those that the base does not have."""
+def build_review(
+    preview: PreviewDocument, base: PreviewDocument | None = None, rehearsal: Rehearsal | None = None
+) -> Review:
+    """Return the findings of a preview, and of a rehearsal of its jobs if there is one.
+
+    With a `base`, they are those that the base does not have.
+    """
     problems, warnings = document.errors(preview.diagnostics), document.warnings(preview.diagnostics)
     if base and base.has_failed:
         base = None
@@ -91,13 +99,14 @@ def build_review(preview: PreviewDocument, base: PreviewDocument | None = None) 
     before = plan_of(base, is_after=True) if base else plan_of(preview, is_after=False)
     after = plan_of(preview, is_after=True)
     all_jobs = changes.jobs(preview.steps, preview.steps)
+    found_jobs = changes.jobs(steps, preview.steps) if base else all_jobs
     return Review(
         preview.project,
         preview.stack,
         base is not None,
         warnings=tuple(warnings),
         images=tuple(changes.images(steps)),
-        jobs=tuple(changes.jobs(steps, preview.steps) if base else all_jobs),
+        jobs=tuple(found_jobs),
         schedules=tuple(changes.schedules(steps, preview.steps, preview.diagnostics)),
         data_losses=tuple(resources.data_losses(steps)),
         grants=tuple(resources.grants(steps)),
@@ -116,6 +125,7 @@ def build_review(preview: PreviewDocument, base: PreviewDocument | None = None) 
         only_in_base=tuple(
             step.name for step in base_steps.values() if step.op != "same" and step.urn not in changed_urns
         ),
+        rehearsal=rehearsed(rehearsal, preview.steps, found_jobs) if rehearsal else None,
     )
 
 
