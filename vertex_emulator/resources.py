@@ -64,6 +64,14 @@ def trial_json(trial: Trial) -> dict[str, Any]:
     return body
 
 
+_SUPPORTED = {
+    "supportedDeploymentResourcesTypes": ["DEDICATED_RESOURCES"],
+    "supportedInputStorageFormats": ["jsonl", "bigquery", "csv", "tf-record", "tf-record-gzip", "file-list"],
+    "supportedOutputStorageFormats": ["jsonl", "bigquery"],
+}
+"""What the service says of a model with a container (docs/fidelity.md, captures); here nothing is deployed."""
+
+
 def model_json(version: ModelVersion, all_versions: Iterable[ModelVersion]) -> dict[str, Any]:
     """Return a version of a model as GET returns it; `all_versions` are those of the model."""
     versions = list(all_versions)
@@ -78,6 +86,8 @@ def model_json(version: ModelVersion, all_versions: Iterable[ModelVersion]) -> d
         "etag": f"{version.updated:x}",
         "modelSourceInfo": {"sourceType": "CUSTOM", **({"copy": True} if "originalModelInfo" in version.spec else {})},
     }
+    if "containerSpec" in version.spec:
+        body |= _SUPPORTED
     if "artifactUri" in version.spec:
         body["supportedExportFormats"] = [{"id": EXPORT_FORMAT, "exportableContents": ["ARTIFACT"]}]
     if version.aliases:

@@ -63,7 +63,7 @@ def _cancel(client: Client, name: ResourceName, display_name: str, awaited: Set[
 def _delete_backing_job(client: Client, pipeline: ResourceName) -> None:
     """Delete the job that a pipeline has run.
 
-    What Vertex AI does with that job when its pipeline is deleted is not documented. It is deleted first, because
+    Vertex AI leaves that job when its pipeline is deleted (docs/fidelity.md, captures). It is deleted first, because
     its name is known from its pipeline alone. The model stays, as all outputs of jobs do.
     """
     if job := backing_job_name(client.require(pipeline)):

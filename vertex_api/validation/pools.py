@@ -278,13 +278,17 @@ def _check_accelerator(spec: Mapping[str, Any], machine: Machine | None, at: Key
         message = f'Accelerator "{kind}" is not supported for machine type "{machine.name}"; it takes {takes}'
         yield (*at, "acceleratorType"), message
     elif not spec.get("gpuPartitionSize") and (counts := counts_by_type[kind]) and count not in counts:
-        message = f"{count} {kind} cannot be attached to {machine.name}; possible: {_show_counts(counts)}"
+        message = (
+            f'The accelerator count "{count}" is not allowed. The allowed numbers of accelerator "{kind}" '
+            f'to use with machine type "{machine.name}" are: [{_show_counts(counts)}].'
+        )
         yield (*at, "acceleratorCount"), message
 
 
 def _show_counts(counts: tuple[int, ...]) -> str:
     """Return a few counts in full, many as the first ones and the last."""
-    return either(counts) if len(counts) <= 5 else f"{', '.join(map(str, counts[:4]))} … {counts[-1]}"
+    first, last = (counts, "") if len(counts) <= 5 else (counts[:4], f" … {counts[-1]}")
+    return ", ".join(map(str, first)) + last
 
 
 def _check_topology(spec: Mapping[str, Any], machine: Machine | None, at: KeyPath) -> Iterator[Violation]:

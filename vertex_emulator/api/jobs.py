@@ -117,9 +117,14 @@ class JobService:
         return lists.reply(kind.collection, [mask.apply(body) for body in bodies], token)
 
     def cancel(self, kind: Kind, location: Location, job_id: str) -> dict[str, Any]:
-        """Request that a job is cancelled; does nothing to a job that has ended. Raises ApiError."""
+        """Request that a job is cancelled. Does nothing to an ended job, but a pipeline must not have ended.
+
+        Raises ApiError, for an ended pipeline with the service's text (docs/fidelity.md, captures).
+        """
         with self.database.write() as transaction:
-            _require_outside_study(transaction, kind, location, job_id, "cancel")
+            job = _require_outside_study(transaction, kind, location, job_id, "cancel")
+            if kind == TRAINING_PIPELINE and job.is_terminal:
+                raise ApiError("FAILED_PRECONDITION", f"{_in_state(job)} and cannot be canceled.")
             lifecycle.cancel(transaction, job_id)
         self.wake(job_id)
         return {}
@@ -134,11 +139,8 @@ class JobService:
             pipeline_id = transaction.pipelines.of_job(job_id)
             for owner in (job, transaction.jobs.get(pipeline_id) if pipeline_id is not None else None):
                 if owner is not None and not owner.is_terminal:
-                    raise ApiError(
-                        "FAILED_PRECONDITION",
-                        f"The {owner.kind.type} {owner.name} is in state {api_state(owner)}: "
-                        "cancel it, then delete it once it has ended.",
-                    )
+                    advice = "cancel it, then delete it once it has ended."
+                    raise ApiError("FAILED_PRECONDITION", f"{_in_state(owner)} and cannot be deleted: {advice}")
             deleted_ids = [job_id, *(trial_job.id for trial_job in transaction.jobs.of_study(job_id))]
             transaction.jobs.delete(job.id)
             operation = transaction.operations.add(location.name, "DeleteOperationMetadata")
@@ -171,6 +173,10 @@ def _require(transaction: Transaction, kind: Kind, location: Location, job_id: s
     if job is None or job.name != name:
         raise not_found(kind.type, name)
     return job
+
+
+def _in_state(job: Job) -> str:
+    return f'The {job.kind.type} "{job.name}" is in state {api_state(job)}'
 
 
 def _require_outside_study(transaction: Transaction, kind: Kind, location: Location, job_id: str, verb: str) -> Job:

@@ -119,14 +119,19 @@ class ListRequest:
         return page, base64.urlsafe_b64encode(token.encode()).decode()
 
     def sorted_page(
-        self, items: list[Item], fields: Fields[Item], sequence: Callable[[Item], int], noun: str
+        self,
+        items: list[Item],
+        fields: Fields[Item],
+        sequence: Callable[[Item], int],
+        noun: str,
+        newest_first: bool = True,
     ) -> tuple[list[Item], str]:
-        """Return the same of resources in the order of `orderBy`, and of equal ones the newest first. Raises ApiError.
+        """Return the same of resources in the order of `orderBy`, and of equal ones the newest or the oldest first.
 
-        Their number is their position; `noun` is what the errors call them.
+        Their number is their position; `noun` is what the errors call them. Raises ApiError.
         """
         last = self.position(int)
-        items = sorted(items, key=sequence, reverse=True)
+        items = sorted(items, key=sequence, reverse=newest_first)
         for name, is_descending in reversed(self._order(fields)):
             items.sort(key=fields.sortable[name], reverse=is_descending)
         if last is not None:

@@ -94,10 +94,11 @@ class ModelService:
         return _page(rows, list_request)
 
     def list_versions(self, location: Location, model: str, list_request: ListRequest) -> dict[str, Any]:
-        """Return a page of a model's versions, the newest first without `orderBy`. Raises ApiError."""
+        """Return a page of a model's versions, the oldest first without `orderBy`. Raises ApiError."""
         with self.database.read() as transaction:
             versions = _require_versions(transaction, location, model)
-        return _page([_Row(version, versions) for version in versions], list_request)
+        rows = [_Row(version, versions) for version in versions]
+        return _page(rows, list_request, newest_first=False)
 
     def delete(self, location: Location, model: str) -> dict[str, Any]:
         """Delete a model with all versions, not its artifact; return a done operation. Raises ApiError NOT_FOUND."""
@@ -302,11 +303,11 @@ _ROW_FIELDS = lists.Fields[_Row](
 )
 
 
-def _page(rows: list[_Row], list_request: ListRequest) -> dict[str, Any]:
+def _page(rows: list[_Row], list_request: ListRequest, newest_first: bool = True) -> dict[str, Any]:
     condition = list_request.condition(_ROW_FIELDS)
     mask = Mask.parse(list_request.mask, types.Model)
     rows = [row for row in rows if _ROW_FIELDS.match(condition, row)]
-    page, token = list_request.sorted_page(rows, _ROW_FIELDS, lambda row: row.version.sequence, "model")
+    page, token = list_request.sorted_page(rows, _ROW_FIELDS, lambda row: row.version.sequence, "model", newest_first)
     return lists.reply("models", [mask.apply(row.json()) for row in page], token)
 
 

@@ -230,18 +230,31 @@ def _convertor(pattern: str, parse: Callable[[str], Any]) -> Convertor[Any]:
     return PatternConvertor()
 
 
+def _in_one_region(parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Refuse the region `-`: the service has no list of all regions. The text is that for a region elsewhere."""
+
+    def parse_name(name: str) -> Any:
+        if name.split("/")[3] == "-":
+            message = "The provided location ID doesn't match the endpoint."
+            raise ApiError("INVALID_ARGUMENT", f'{message} Name a region: "-" is none.')
+        return parse(name)
+
+    return parse_name
+
+
 _BOARD = "|".join(BOARD_PATTERNS)
 _BOARD_COLLECTION = "|".join(pattern.removesuffix(f"/{ID_PATTERN}") for pattern in BOARD_PATTERNS)
 _PARENT = rf"(?:{LOCATION_PATTERN}(?:/(?:{'|'.join((*KINDS, 'models'))})/{ID_PATTERN})?|{_BOARD})"
-register_url_convertor("location", _convertor(LOCATION_PATTERN, Location.parse))
+_full_name = _in_one_region(with_number)
+register_url_convertor("location", _convertor(LOCATION_PATTERN, _in_one_region(Location.parse)))
 register_url_convertor("kind", _convertor("|".join(KINDS), KINDS.__getitem__))
 register_url_convertor("id", _convertor(ID_PATTERN, str))  # a custom method such as `:cancel` may follow
-register_url_convertor("parent", _convertor(_PARENT, with_number))
-register_url_convertor("operation", _convertor(rf"{_PARENT}/operations/{ID_PATTERN}", with_number))
-register_url_convertor("board", _convertor(_BOARD, with_number))
-register_url_convertor("boards", _convertor(_BOARD_COLLECTION, with_number))
+register_url_convertor("parent", _convertor(_PARENT, _full_name))
+register_url_convertor("operation", _convertor(rf"{_PARENT}/operations/{ID_PATTERN}", _full_name))
+register_url_convertor("board", _convertor(_BOARD, _full_name))
+register_url_convertor("boards", _convertor(_BOARD_COLLECTION, _full_name))
 for _level, _pattern in zip(BOARD_COLLECTIONS, BOARD_PATTERNS, strict=True):
-    register_url_convertor(_level, _convertor(_pattern, with_number))
+    register_url_convertor(_level, _convertor(_pattern, _full_name))
 
 
 async def _refuse(request: Request) -> Response:

@@ -30,6 +30,7 @@ _MAX_POINTS, _MAX_BATCH = 5000, 1000
 # Google's reference, projects.locations.tensorboards.batchRead.
 _READ_LIMITS = {"SCALAR": 1000, "TENSOR": 100}
 _ID = re.compile("[a-z0-9-]{1,128}")
+_SERIES_ID = re.compile("[a-z0-9]{1,128}")
 
 
 @dataclass(frozen=True)
@@ -268,9 +269,9 @@ def _create(
     spec = {field: value for field, value in _check(level, body, path).items() if field != "etag"}
     if not given and level in (_EXPERIMENT, _RUN):
         raise invalid_argument([FieldProblem((*path[:-1], level.id_parameter), "is required")])
-    if given and not _ID.fullmatch(given):
+    if given and not (_SERIES_ID if level == _SERIES else _ID).fullmatch(given):
         # The service's own text up to "are"; its end is that of Google's client.
-        message = "Valid characters are /[a-z][0-9]-/, at most 128 of them."
+        message = f"Valid characters are /[a-z][0-9]{'' if level == _SERIES else '-'}/, at most 128 of them."
         raise invalid_argument([FieldProblem((*path[:-1], level.id_parameter), message)])
     _require_parent(transaction, collection)
     if level.names_are_unique:
@@ -334,10 +335,10 @@ def _require(transaction: Transaction, name: str) -> BoardResource:
     if resource is not None:
         return resource
     level = _level(name)
+    if level in (_BOARD, _SERIES) and not name.rpartition("/")[2].isdecimal():
+        raise malformed_name(level.noun)
     if level != _BOARD:
         raise ApiError("NOT_FOUND", f"{level.noun} {name} is not found.")
-    if not name.rpartition("/")[2].isdecimal():
-        raise malformed_name(level.noun)
     raise ApiError("NOT_FOUND", "The Tensorboard does not exist.")
 
 

@@ -140,8 +140,9 @@ def problems(folder: Path, text: str | bytes, capsys: pytest.CaptureFixture[str]
         ),
         (
             f"{CUSTOM}masterConfig:\n  acceleratorConfig:\n    count: 3\n    type: NVIDIA_TESLA_T4\n",
-            "job.yaml:5: masterConfig.acceleratorConfig.count: Vertex AI would refuse it: 3 NVIDIA_TESLA_T4 cannot be "
-            "attached to n1-standard-4; possible: 1, 2 or 4",
+            'job.yaml:5: masterConfig.acceleratorConfig.count: Vertex AI would refuse it: The accelerator count "3" is '
+            'not allowed. The allowed numbers of accelerator "NVIDIA_TESLA_T4" to use with machine type '
+            '"n1-standard-4" are: [1, 2, 4].',
         ),
         (
             f"{CUSTOM}workerType: standard\nworkerCount: 1\nworkerConfig:\n  diskConfig: {{bootDiskSizeGb: 5}}\n",

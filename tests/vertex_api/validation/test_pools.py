@@ -382,8 +382,8 @@ def test_accelerators_the_machine_does_not_take_are_rejected(machine_type: str, 
 @pytest.mark.parametrize(
     ("machine_type", "kind", "count", "possible"),
     [
-        ("n1-standard-4", "NVIDIA_TESLA_T4", 3, "1, 2 or 4"),
-        ("n1-standard-32", "NVIDIA_TESLA_T4", 1, "2 or 4"),
+        ("n1-standard-4", "NVIDIA_TESLA_T4", 3, "1, 2, 4"),
+        ("n1-standard-32", "NVIDIA_TESLA_T4", 1, "2, 4"),
         ("a2-highgpu-2g", "NVIDIA_TESLA_A100", 1, "2"),
         ("cloud-tpu", "TPU_V2", 16, "8, 32, 64, 96 … 512"),
     ],
@@ -392,7 +392,8 @@ def test_impossible_accelerator_counts_show_the_possible_ones(
     machine_type: str, kind: str, count: int, possible: str
 ) -> None:
     assert said_of_machine(machine_type, acceleratorType=kind, acceleratorCount=count) == [
-        f"acceleratorCount: {count} {kind} cannot be attached to {machine_type}; possible: {possible}"
+        f'acceleratorCount: The accelerator count "{count}" is not allowed. The allowed numbers of accelerator '
+        f'"{kind}" to use with machine type "{machine_type}" are: [{possible}].'
     ]
 
 

@@ -90,9 +90,9 @@ def test_versions_are_found_by_number_and_alias(shared: RunningEmulator) -> None
     assert shared.get(first)["displayName"] == "three"
     versions = shared.call("GET", f"v1/{first}:listVersions")["models"]
     assert [(each["versionId"], each.get("versionAliases", [])) for each in versions] == [
-        ("3", ["default"]),
-        ("2", ["green", "blue"]),
         ("1", []),
+        ("2", ["green", "blue"]),
+        ("3", ["default"]),
     ]
     for unknown in ("4", "red", "0"):
         shared.call("GET", f"v1/{first}@{unknown}", expect=404)
@@ -222,9 +222,6 @@ NEVER = (
     "checkpoints",
     "deployedModels",
     "supportedExportFormats",
-    "supportedDeploymentResourcesTypes",
-    "supportedInputStorageFormats",
-    "supportedOutputStorageFormats",
     "metadataArtifact",
     "satisfiesPzi",
     "satisfiesPzs",

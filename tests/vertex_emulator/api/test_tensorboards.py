@@ -115,9 +115,9 @@ def test_impossible_writes_store_nothing(shared: RunningEmulator, run: str, loss
     write = f"v1/{run}:write"
     text = message(shared, "POST", write, {"timeSeriesData": [data(loss, (1, 1.0)), tensor]})
     assert "time_series_data[1].value_type" in text
-    missing = {"timeSeriesData": [data(loss, (1, 1.0)), data("x/missing", (1, 1.0))]}
+    missing = {"timeSeriesData": [data(loss, (1, 1.0)), data("x/1", (1, 1.0))]}
     text = message(shared, "POST", write, missing, 404)
-    assert text == f"TensorboardTimeSeries {run}/timeSeries/missing is not found."
+    assert text == f"TensorboardTimeSeries {run}/timeSeries/1 is not found."
     many = {"timeSeriesData": [data(loss, *((step, 0.0) for step in range(5001)))]}
     assert "at most 5000 are allowed" in message(shared, "POST", write, many)
     assert shared.call("GET", f"v1/{loss}:read")["timeSeriesData"]["values"] == []

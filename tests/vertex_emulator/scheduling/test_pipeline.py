@@ -238,6 +238,17 @@ def test_pipeline_cancelled_early_creates_no_job(emulator: Emulator) -> None:
         assert [job.kind for job in transaction.jobs.created()] == [TRAINING_PIPELINE]
 
 
+def test_ended_pipeline_cannot_be_cancelled(emulator: Emulator) -> None:
+    pipeline = submit(emulator)
+    emulator.run()
+    with pytest.raises(ApiError) as refusal:
+        emulator.jobs.cancel(TRAINING_PIPELINE, LOCATION, pipeline)
+    name = f"{LOCATION.name}/trainingPipelines/{pipeline}"
+    text = f'The TrainingPipeline "{name}" is in state PIPELINE_STATE_SUCCEEDED and cannot be canceled.'
+    assert (refusal.value.status, str(refusal.value)) == ("FAILED_PRECONDITION", text)
+    assert emulator.jobs.cancel(CUSTOM_JOB, LOCATION, backing(emulator, pipeline)) == {}
+
+
 def test_cancelling_job_cancels_its_pipeline(emulator: Emulator) -> None:
     pipeline = submit(emulator)
     emulator.run_ready_steps()
