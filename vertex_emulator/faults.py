@@ -10,6 +10,7 @@ from vertex_emulator.errors import InvalidFault
 
 FAULT_KINDS = {
     "quota": "the request that creates the job is rejected with 429 RESOURCE_EXHAUSTED",
+    "denied": "the request that creates the job is rejected with 403 PERMISSION_DENIED",
     "fail": "the job fails with an error code and message, or because a replica exits with a code",
     "preempt": "the job's machines are preempted: a SPOT job is restarted, any other fails for lack of resources",
     "oom": "a replica runs out of memory",
@@ -22,7 +23,7 @@ FAULT_KINDS = {
     "slow": "the answer to a request about jobs is late by some seconds",
 }
 RUN_FAULT_KINDS = ("fail", "preempt", "oom", "stockout", "second-start", "debug")
-REQUEST_FAULT_KINDS = ("rate", "unavailable", "lost-answer", "slow")
+REQUEST_FAULT_KINDS = ("denied", "rate", "unavailable", "lost-answer", "slow")
 _OWN_FIELDS = {"per_minute": "rate", "seconds": "slow", "machine_type": "stockout", "run_for": "second-start"}
 """Fields that one kind of fault needs, and that belong to no other."""
 _DEFAULTS_BY_KIND: Mapping[str, dict[str, Any]] = {"second-start": {"after": 70.0, "run_for": 30.0}}

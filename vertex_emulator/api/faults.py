@@ -1,4 +1,4 @@
-"""Injected faults of requests about jobs: quotas, 503, a limit a minute, answers that are lost or late."""
+"""Injected faults of requests about jobs: quotas, permissions, 503, a limit a minute, answers that are lost or late."""
 
 import threading
 import time
@@ -45,6 +45,8 @@ class RequestFaults:
             name = str(arguments.get("body", {}).get("displayName", ""))
             if self._consume("unavailable", name):
                 raise ApiError("UNAVAILABLE", "The service is currently unavailable.")
+            if verb == "create" and self._consume("denied", name):
+                raise _denied(arguments["kind"], arguments["location"])
             if verb != "other":
                 self._rate_limit.count(arguments["location"])
             reply = handler(**arguments)
@@ -63,6 +65,21 @@ class RequestFaults:
             fault = transaction.faults.take(kind, display_name)
         self.reload()
         return fault
+
+
+def _denied(kind: Kind, location: Location) -> ApiError:
+    """The error for a caller without the permission to create jobs (docs/fidelity.md, captures)."""
+    permission = f"aiplatform.{kind.collection}.create"
+    resource = f"projects/{location.project}/locations/{location.region}"
+    return ApiError(
+        "PERMISSION_DENIED",
+        f"Permission '{permission}' denied on resource '//aiplatform.googleapis.com/{resource}' (or it may not exist).",
+        error_info={
+            "reason": "IAM_PERMISSION_DENIED",
+            "domain": "aiplatform.googleapis.com",
+            "metadata": {"permission": permission, "resource": resource},
+        },
+    )
 
 
 _LIMIT_NAME = "Job or long running operation submission requests"

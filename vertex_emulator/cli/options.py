@@ -289,6 +289,7 @@ kinds:
 
 examples:
   vertex-emulator inject quota
+  vertex-emulator inject denied --count 2
   vertex-emulator inject fail --code 13 --message "Internal error occurred for the current attempt"
   vertex-emulator inject fail --exit-code 139 --replica workerpool1-0 --after 5 --name 'train-*'
   vertex-emulator inject preempt --after 10 --times 2

@@ -60,7 +60,7 @@ class Models(Table):
         """
         model_id = self.choose_id(location, request)
         others = self.versions(location, model_id)
-        aliases = dict.fromkeys([*([] if others else [DEFAULT_ALIAS]), *model.get("versionAliases", [])])
+        aliases = dict.fromkeys([*model.get("versionAliases", []), *([] if others else [DEFAULT_ALIAS])])
         now = now_ns()
         for other in others:
             remaining = [alias for alias in other.aliases if alias not in aliases]

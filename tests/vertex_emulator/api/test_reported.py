@@ -50,6 +50,29 @@ def test_models_with_a_container_say_what_they_take(shared: RunningEmulator) -> 
     assert model["supportedOutputStorageFormats"] == ["jsonl", "bigquery"]
 
 
+PLACE = "List of found errors:\t1.Field: job_spec.worker_pool_specs[0].machine_spec.accelerator"
+
+
+@pytest.mark.parametrize(
+    ("machine", "message"),
+    [
+        (
+            {"machineType": "n1-standard-4", "acceleratorType": "NVIDIA_TESLA_T4"},
+            f"{PLACE}_type; Message: Both `accelerator_type` and `accelerator_count` should be specified or none.\t",
+        ),
+        (
+            {"machineType": "g2-standard-8", "acceleratorType": "NVIDIA_L4", "acceleratorCount": 8},
+            f'{PLACE}_count; Message: The accelerator count "8" is not allowed. The allowed numbers of accelerator '
+            '"NVIDIA_L4" to use with machine type "g2-standard-8" are: [1].\t',
+        ),
+    ],
+)
+def test_impossible_accelerators_are_refused(shared: RunningEmulator, machine: dict[str, Any], message: str) -> None:
+    pool = {"machineSpec": machine, "replicaCount": 1, "containerSpec": {"imageUri": "localhost/absent:1"}}
+    job = {"displayName": "reported", "jobSpec": {"workerPoolSpecs": [pool]}}
+    assert shared.call("POST", f"v1/{PARENT}/customJobs", job, expect=400)["error"]["message"] == message
+
+
 @pytest.mark.parametrize("collection", ["customJobs", "trainingPipelines/1", "models", "tensorboards", "operations"])
 def test_no_region_stands_for_all(shared: RunningEmulator, collection: str) -> None:
     answer = shared.call("GET", f"v1/projects/my-project/locations/-/{collection}", expect=400)["error"]

@@ -158,6 +158,26 @@ def test_pending_faults_are_limited(own: RunningEmulator) -> None:
     assert inject(own, "--clear") == "cleared 100\n"
 
 
+def test_a_denied_request_creates_no_job(own: RunningEmulator) -> None:
+    jobs = f"v1/{PARENT}/customJobs"
+    inject(own, "denied", "--name", "secret")
+    own.create(custom_job(pool("pass"), name="open"))
+    error = own.call("POST", jobs, custom_job(pool("pass"), name="secret"), expect=403)["error"]
+    resource = f"'//aiplatform.googleapis.com/{PARENT}'"
+    permission = "aiplatform.customJobs.create"
+    assert error["message"] == f"Permission '{permission}' denied on resource {resource} (or it may not exist)."
+    assert error["status"] == "PERMISSION_DENIED"
+    details = {
+        "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+        "reason": "IAM_PERMISSION_DENIED",
+        "domain": "aiplatform.googleapis.com",
+        "metadata": {"permission": permission, "resource": PARENT},
+    }
+    assert error["details"] == [details]
+    own.create(custom_job(pool("pass"), name="secret"))
+    assert [job["displayName"] for job in own.call("GET", jobs)["customJobs"]] == ["secret", "open"]
+
+
 def test_request_faults_hit_requests_about_jobs(own: RunningEmulator) -> None:
     jobs = f"v1/{PARENT}/customJobs"
     inject(own, "unavailable")

@@ -238,6 +238,14 @@ def test_pipeline_cancelled_early_creates_no_job(emulator: Emulator) -> None:
         assert [job.kind for job in transaction.jobs.created()] == [TRAINING_PIPELINE]
 
 
+def test_inputs_of_a_pipeline_are_returned_as_sent(emulator: Emulator) -> None:
+    scheduling = {"timeout": "1234s", "restartJobOnWorkerRestart": True, "disableRetries": True}
+    inputs = {"workerPoolSpecs": [pool()], "scheduling": scheduling, "enableWebAccess": True}
+    pipeline = submit(emulator, trainingTaskInputs=inputs)
+    emulator.run()
+    assert shown(emulator, pipeline)["trainingTaskInputs"] == inputs
+
+
 def test_ended_pipeline_cannot_be_cancelled(emulator: Emulator) -> None:
     pipeline = submit(emulator)
     emulator.run()
