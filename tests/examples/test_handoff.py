@@ -1,0 +1,38 @@
+"""The hand-off example: the second job reads what the first one has saved, and judges it."""
+
+import pytest
+from vertex_training.rehearsal.runner import Ended
+
+from tests.examples.running import Example, metrics
+from tests.vertex_emulator.running import RunningEmulator
+
+
+@pytest.fixture(scope="module")
+def example(emulator: RunningEmulator) -> Example:
+    return Example("handoff", emulator)
+
+
+@pytest.fixture(scope="module")
+def fitted(example: Example) -> Ended:
+    ended = example.run("handoff-fit")
+    assert ended.succeeded, ended.failure
+    return ended
+
+
+def test_the_check_measures_the_fitted_model(example: Example, fitted: Ended) -> None:
+    checked = example.run("handoff-check")
+    assert checked.succeeded, checked.failure
+    (pool,) = checked.submitted.job_spec["workerPoolSpecs"]
+    model = f"{fitted.submitted.job_spec['baseOutputDirectory']['outputUriPrefix']}/model/"
+    assert f"--model={model}" in pool["containerSpec"]["args"]
+    shown = example.shown("accuracy")
+    assert example.lines(checked) == shown
+    assert metrics(checked) == {"accuracy": float(shown[0].split()[1]), "points": 2000}
+    assert metrics(fitted)["accuracy"] > 0.85
+
+
+def test_a_model_below_the_bar_fails_the_check(example: Example, fitted: Ended) -> None:
+    checked = example.run("handoff-check --set vars.atLeast=0.95")
+    assert not checked.succeeded
+    assert example.lines(checked) == example.shown("accuracy") + example.shown("check.py")
+    assert metrics(checked)["accuracy"] < 0.95
