@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
@@ -131,6 +131,8 @@ def _runs(rehearsal: Rehearsed) -> str:
         also = ", in the base too" if all(job.outcome_before == "failed" for job in failed) else ""
         names = codes([job.name for job in failed], _MAX_ANSWERS)
         answer = f"❌ no, {len(failed):,} of {count_of(count, 'job')} failed{also}: {names}{_reason(failed[0])}"
+        if len(failed[0].reason) > 1:
+            answer += f", and its log ends with {code(shorten(failed[0].reason[-1].strip(), _MAX_REASON_LENGTH))}"
     notes = (
         ("⚠️ on Spot machines and begins anew when they are taken away:", [job.name for job in jobs if job.loses_work]),
         ("skipped:", [job.name for job in skipped]),
@@ -146,8 +148,12 @@ def _reason(job: RehearsedJob) -> str:
 def _models(rehearsal: Rehearsed) -> str:
     """Return which metrics are lost, worse, better, or others than in the base: the first of each."""
     jobs = rehearsal.jobs
-    lost = [f"{code(job.name)} {_lost(metric)}" for job in jobs for metric in job.unreported]
-    parts = [f"❌ {_first(lost)}"] if lost else []
+    lost: dict[MetricFinding, list[str]] = {}
+    for job in jobs:
+        for metric in job.unreported:
+            lost.setdefault(replace(metric, old=None), []).append(job.name)
+    texts = [f"{codes(names, _MAX_ANSWERS)} {_lost(metric, names)}" for metric, names in lost.items()]
+    parts = [f"❌ {_first(texts)}"] if texts else []
     for verdict, text in _VERDICTS.items():
         judged = [f"{code(job.name)} {_metric(metric)}" for job in jobs for metric in job.judged(verdict)]
         parts += [f"{text}: {_first(judged)}"] if judged else []
@@ -164,11 +170,13 @@ def _first(texts: Sequence[str]) -> str:
     return ", ".join(texts[:_MAX_ANSWERS]) + more
 
 
-def _lost(metric: MetricFinding) -> str:
-    verb = "no longer reports" if metric.verdict == "lost" else "does not report"
-    needs = f"need{'' if len(metric.needed_by) > 1 else 's'}"
-    needed = f", which {codes(metric.needed_by, _MAX_ANSWERS)} {needs}" if metric.needed_by else ""
-    return f"{verb} {code(metric.name)}{needed}"
+def _lost(metric: MetricFinding, names: Sequence[str]) -> str:
+    """Return that the jobs of these names do not report a metric, and which searches need it."""
+    one = len(names) == 1
+    verb = f"no longer report{'s' * one}" if metric.verdict == "lost" else f"{'does' if one else 'do'} not report"
+    searches, needs = metric.needed_by, f"need{'s' * (len(metric.needed_by) == 1)}"
+    needed = "it" if [*searches] == [*names] else codes(searches, _MAX_ANSWERS)
+    return f"{verb} {code(metric.name)}{f', which {needed} {needs}' if searches else ''}"
 
 
 def _metric(metric: MetricFinding) -> str:
@@ -219,7 +227,7 @@ def _rehearsal(rehearsal: Rehearsed, stack: str, limits: ListLimits) -> Iterator
 def _rehearsed(max_names: int, job: RehearsedJob) -> str:
     """Return what a job did, as one line."""
     before = job.seconds_before if job.outcome == job.outcome_before else None
-    parts = [_outcome(job, _change(before, job.seconds)), *(_lost(metric) for metric in job.unreported)]
+    parts = [_outcome(job, _change(before, job.seconds)), *_unreported(job)]
     if job.loses_work:
         parts.append(_SPOT)
     if job.peak_memory:
@@ -236,6 +244,10 @@ def _rehearsed(max_names: int, job: RehearsedJob) -> str:
     parts += [f"new {noun} {code(name)}" for noun, name in job.new[:max_names]]
     parts += [_drill(drill) for drill in job.drills]
     return f"{code(job.name)}{f' ({job.type})' if job.type else ''} {', '.join(parts)}"
+
+
+def _unreported(job: RehearsedJob) -> list[str]:
+    return [_lost(metric, [job.name]) for metric in job.unreported]
 
 
 def _outcome(job: RehearsedJob, time: str) -> str:
@@ -270,7 +282,7 @@ def _rehearsed_alike(max_names: int, jobs: Sequence[RehearsedJob]) -> str:
 
 def _signs(job: RehearsedJob) -> tuple[str, ...]:
     """Return what may be alike for many jobs: no measures."""
-    signs = [_lost(metric) for metric in job.unreported]
+    signs = _unreported(job)
     signs += [_SPOT] if job.loses_work else []
     for verdict, text in _JUDGED.items():
         signs += [f"{code(metric.name)}{text}" for metric in job.judged(verdict)]

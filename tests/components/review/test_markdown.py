@@ -24,6 +24,7 @@ def test_there_is_a_case_for_each_kind_of_change() -> None:
         "guardrail-refusal",
         "machine-change",
         "promotion",
+        "readme",
     }
 
 

@@ -83,6 +83,9 @@ def test_a_metric_that_a_search_needs_is_missed() -> None:
     assert "`train` (CustomJob) ran 40 s → 41 s, no longer reports `accuracy`, which `search` needs, " in text
     never = {**lost, "base": {"outcome": "succeeded", "metrics": {"acc": 0.9}}}
     assert "`train` does not report `accuracy`, which `search` needs" in reviewed(never, fields=search_of(EDIT))
+    both = reviewed(lost, {**lost, "name": "search"}, fields=search_of(EDIT))
+    assert "- **Model**: ❌ `train`, `search` no longer report `accuracy`, which `search` needs\n" in both
+    assert "- `search` (CustomJob) ran 40 s → 41 s, no longer reports `accuracy`, which it needs, " in both
 
 
 def test_a_crash_loses_no_metric_by_itself() -> None:
@@ -95,7 +98,8 @@ def test_a_crash_loses_no_metric_by_itself() -> None:
 def test_a_failure_shows_its_last_lines_folded() -> None:
     reason = f"{REASON}\n```\n</details>\n/merge @everyone\n\x1b[31m" + "".join(f"\nline {line}" for line in range(20))
     text = reviewed(report("train", 0.95), report("evaluate", None, outcome="failed", reason=reason, seconds=3))
-    assert "- **Runs**: ❌ no, 1 of 2 jobs failed: `evaluate`: `The replica workerpool0-0 exited" in text
+    assert "- **Runs**: ❌ no, 1 of 2 jobs failed: `evaluate`: `The replica workerpool0-0 exited with" in text
+    assert "status of 1.`, and its log ends with `line 2`\n" in text
     assert text.index("- `evaluate` (CustomJob) **failed** after 3 s: `The replica") < text.index(
         "- `train` (CustomJob) ran"
     )
@@ -104,7 +108,7 @@ def test_a_failure_shows_its_last_lines_folded() -> None:
     )
     block, _, _ = folded.partition("\n  ````\n")
     assert len(block.splitlines()) == 10 and all(line.startswith("  ") for line in block.splitlines())
-    assert "\\u001b[31m" in block and "line 4" not in block
+    assert "\\u001b[31m" in block and "line 3" not in block
 
 
 def test_a_failure_of_the_base_is_told() -> None:
