@@ -1,0 +1,55 @@
+"""The table example: a search in a pipeline, which registers the model of its best trial."""
+
+import json
+import subprocess
+from typing import Any
+
+import pytest
+from vertex_training.rehearsal.runner import Ended
+
+from tests.examples.running import Example
+from tests.vertex_emulator.running import RunningEmulator
+
+
+@pytest.fixture(scope="module")
+def example(emulator: RunningEmulator) -> Example:
+    return Example("table", emulator)
+
+
+@pytest.fixture(scope="module")
+def searched(example: Example) -> Ended:
+    ended = example.run("table-search --set vars.trials=3")
+    assert ended.succeeded, ended.failure
+    return ended
+
+
+def of_trial(searched: Ended, trial: str, file: str = "metrics.json") -> Any:
+    return json.loads((searched.outputs / trial / "model" / file).read_text())
+
+
+def test_the_best_trials_model_is_registered(example: Example, searched: Ended) -> None:
+    trials = {each["id"]: each["metrics"]["auc"] for each in searched.results["trials"]}
+    assert len(trials) == 3 and max(trials.values()) > 0.8
+    assert trials == {trial: of_trial(searched, trial)["auc"] for trial in trials}
+    best = max(trials, key=lambda trial: trials[trial])
+    assert searched.results["bestTrial"]["id"] == best
+    model = example.emulator.get(searched.results["model"])
+    assert model["displayName"] == "table"
+    assert model["artifactUri"].removeprefix("gs://") + "model.bst" in {
+        str(path.relative_to(example.emulator.data / "gcs")) for path in searched.files()
+    }
+    assert model["artifactUri"].endswith(f"/{best}/model/")
+
+
+def test_the_trees_find_what_makes_the_table(searched: Ended) -> None:
+    gains = of_trial(searched, searched.results["bestTrial"]["id"])["gain"]
+    assert {*sorted(gains, key=lambda column: -gains[column])[:3]} == {"months", "contract", "bill"}
+
+
+def test_the_page_shows_what_the_image_prints(example: Example, searched: Ended) -> None:
+    (pool,) = searched.submitted.job_spec["workerPoolSpecs"]
+    command = ["docker", "run", "--rm", pool["containerSpec"]["imageUri"], "--rounds=20"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == example.shown("tree 10/20")
+    bad = subprocess.run([*command, "--eta=2.0"], capture_output=True, text=True, check=False)
+    assert (bad.returncode, bad.stderr.splitlines()) == (2, example.shown("trainer.py: error"))
