@@ -129,6 +129,13 @@ def test_jobs_without_a_rehearsal_are_named() -> None:
     assert "**Model**: not compared: `train` `accuracy` 0.95\n" in text
 
 
+def test_without_jobs_nothing_is_answered() -> None:
+    grants = read_recorded("code-edit")
+    grants["steps"] = [step for step in grants["steps"] if step["op"] == "same"]
+    assert reviewed(fields=grants) == render_markdown(build_review(parse(grants)))
+    assert "**Runs**: not known, as no job was rehearsed; not rehearsed: `evaluate`, `train`\n" in reviewed()
+
+
 @pytest.mark.parametrize(
     ("strategy", "resumed", "warns"), [("SPOT", False, True), ("SPOT", True, False), ("STANDARD", False, False)]
 )
