@@ -157,7 +157,7 @@ def test_what_a_job_uses_anew_is_named() -> None:
     text = reviewed(new)
     assert "- **Data**: new bucket `acme-other`, new host `a.dev`, new variable `TOKEN`. " in text
     unseen = report("train", 0.95, buckets=[])
-    assert "- **Data**: no new variable. " in reviewed(unseen)  # and nothing is said of what was not recorded
+    assert "- **Data**: no new variable; buckets and hosts are not recorded. " in reviewed(unseen)
 
 
 def test_close_metrics_are_told_apart() -> None:
