@@ -54,7 +54,7 @@ LAYERS = {
         ),
         ("data_folder", "filters", "http", "faults", "search"),
         ("database", "gcs"),
-        ("event_files", "replicas", "resources"),
+        ("event_files", "replicas", "resources", "usage"),
         (
             "curves",
             "debugging",

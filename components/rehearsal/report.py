@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from vertex_api.errors import visible
 from vertex_api.names import JobJson
 
-from ..rehearsals import JobReport, Rehearsal, size, to_json
+from ..rehearsals import JobReport, Rehearsal, Replica, size, to_json
 from .runner import Ended
 
 MAX_REASON_LINES, MAX_REASON = 10, 2_000
@@ -47,8 +47,23 @@ def ended(name: str, kind: str, job: Ended) -> JobReport:
     made["metrics"] = _metrics(job, files)
     needed = [metric.id for metric in job.submitted.metrics]
     made["missingMetrics"] = [metric for metric in needed if metric not in made["metrics"]]
+    made["replicas"] = replicas(job.used)
+    made["buckets"] = [*job.buckets]
     made["env"] = sorted(_env(job.submitted.job_spec))
     return made
+
+
+def replicas(used: Iterable[Mapping[str, Any]]) -> list[Replica]:
+    """Return what each replica used; of a search, what it used in the trial that used most."""
+    found: dict[str, Replica] = {}
+    for each in used:
+        known = found.get(each["task"], {})
+        told: Any = {key: each[key] for key in ("machineType", "memoryBytes", "vcpus") if each.get(key)}
+        for key in ("peakMemoryBytes", "cpuSeconds"):
+            told[key] = max(known.get(key, 0), each[key])
+        told["name"] = each["task"]
+        found[each["task"]] = told
+    return [*found.values()]
 
 
 def _last(lines: Sequence[str]) -> str:
@@ -104,7 +119,7 @@ def _compared(job: JobReport, base: JobReport) -> JobReport:
     return made
 
 
-_HEADINGS = ("job", "outcome", "seconds", "files", "metrics")
+_HEADINGS = ("job", "outcome", "seconds", "memory", "files", "metrics")
 
 
 def _rows(rehearsal: Rehearsal) -> Iterator[tuple[str, ...]]:
@@ -121,9 +136,18 @@ def _rows(rehearsal: Rehearsal) -> Iterator[tuple[str, ...]]:
             visible(job["name"]),
             visible(outcome),
             seconds,
+            _memory(job.get("replicas", ())),
             f"{files['count']}, {size(files['bytes'])}" if files else "",
             ", ".join(_metric_texts(job, base.get("metrics") or {})),
         )
+
+
+def _memory(replicas: Sequence[Replica]) -> str:
+    """Return the memory of the replica that took most, beside what its machine type has."""
+    most = max(replicas, key=lambda each: each["peakMemoryBytes"], default=None)
+    if most is None:
+        return ""
+    return size(most["peakMemoryBytes"]) + (f" of {size(most['memoryBytes'])}" if "memoryBytes" in most else "")
 
 
 def _metric_texts(job: JobReport, base: Mapping[str, float]) -> Iterator[str]:
@@ -139,6 +163,8 @@ def _notes(rehearsal: Rehearsal) -> Iterator[tuple[str, list[str]]]:
         lines = job.get("reason", "").splitlines()
         if new := job.get("newEnv"):
             lines.append(f"new variables: {', '.join(new)}")
+        if buckets := job.get("buckets"):
+            lines.append(f"buckets: {', '.join(buckets)}")
         if lines:
             yield job["name"], [visible(line) for line in lines]
 

@@ -29,7 +29,7 @@ from ..jobs.failures import failure_report
 from ..jobs.references import levels, result_references
 from ..packages import SourceDistribution
 from ..plan.training import Defaults, Training, parse_spec
-from ..runtime import storage, target
+from ..runtime import emulator, storage, target
 from ..runtime.target import LOCAL_PREFIX, Target
 from ..schema import interpolation, shapes
 from ..schema.formats import PACKAGE_FOLDER
@@ -140,12 +140,17 @@ def changed(training: Training, fields: Mapping[str, Any], option: str) -> Train
 
 @dataclass(frozen=True)
 class Ended:
-    """A job that has ended, with the tuning job of a pipeline; `submitted` has its fields, `outputs` what it wrote."""
+    """A job that has ended, with the tuning job of a pipeline; `submitted` has its fields, `outputs` what it wrote.
+
+    `used` is what the emulator tells of its replicas; `buckets` are those that it touched, without the run's own.
+    """
 
     job: JobJson
     submitted: Job
     outputs: Path
     failure: str
+    used: Sequence[Mapping[str, Any]] = ()
+    buckets: Sequence[str] = ()
 
     @property
     def succeeded(self) -> bool:
@@ -185,7 +190,7 @@ class Runner:
             follow(self._folder, name.id)
         while (found := api.client.require(name))["state"] not in TERMINAL_STATES:
             time.sleep(_POLL_SECONDS)
-        return self._ended(api, training, job, found)
+        return self._ended(api, settings, training, job, found)
 
     def _submitted(self, settings: Settings, training: Training) -> Job:
         """Return a job with all that it leaves out, and without references."""
@@ -222,14 +227,18 @@ class Runner:
         storage.EmulatorBuckets().put(uri, BytesIO(distribution.to_bytes()))
         return uri
 
-    def _ended(self, api: Target, training: Training, job: Job, found: JobJson) -> Ended:
+    def _ended(self, api: Target, settings: Settings, training: Training, job: Job, found: JobJson) -> Ended:
         tuning = lookup.tuning_job(api, found)
         whole = found if tuning is found else {**found, TUNING_JOB: tuning}
         uri = str(job.job_spec["baseOutputDirectory"]["outputUriPrefix"])
         outputs = self._folder / "gcs" / uri.removeprefix("gs://").rstrip("/")
-        if whole["state"] not in SUCCEEDED_STATES:
-            return Ended(whole, job, outputs, failure_report(api, training.name, whole))
-        ended = Ended(whole, job, outputs, "")
+        usage = emulator.request("GET", f"jobs/{ResourceName.parse(found['name']).id}/usage", None, training.name) or {}
+        touched = [each for each in usage.get("buckets", ()) if each != _bucket(settings)]
+        has_failed = whole["state"] not in SUCCEEDED_STATES
+        failure = failure_report(api, training.name, whole) if has_failed else ""
+        ended = Ended(whole, job, outputs, failure, usage.get("replicas", ()), touched)
+        if has_failed:
+            return ended
         for key, value in _flat({"name": found["name"], **ended.results}):
             self._results[f"{training.name}.{key}"] = value
         return ended

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
-from vertex_emulator import event_files
+from vertex_emulator import event_files, usage
 from vertex_emulator.api.faults import RequestFaults
 from vertex_emulator.api.runs import is_clock_set, read_clock
 from vertex_emulator.data_folder import DataFolder
@@ -145,6 +145,20 @@ class EmulatorService:
             is_running = status is not None and status.phase == "running"
             container = self.executor.container_name(job.id, replica) if is_running else None
             yield {"job": job.id, "trial": job.trial, "task": replica.task_name, "container": container}
+
+    def usage(self, job_id: str) -> dict[str, Any]:
+        """Return the `name` of a job, what its `replicas` have used (see `usage.describe`), and its `buckets`.
+
+        The latter have files that were read or written while it ran, by whomever. Raises ApiError NOT_FOUND.
+        """
+        with self.database.read() as transaction:
+            job = _require_job(transaction, job_id)
+            each = [(custom, transaction.usage.of(custom.id)) for custom in usage.custom_jobs(transaction, job)]
+        replicas = [replica for custom, used in each for replica in usage.describe(custom, used)]
+        buckets: list[str] = []
+        if job.started is not None:
+            buckets = usage.touched(self.data.buckets, job.started, job.ended or now_ns())
+        return {"name": job.name, "replicas": replicas, "buckets": buckets}
 
     def log_folders(self, job_id: str) -> dict[str, Any]:
         """Return the `name` of a job and its `folders` of event files: `name`, `uri`, local `path`, `hasEventFiles`.

@@ -1,4 +1,4 @@
-"""The database: jobs, trials, models, tensorboards, service lines and operations in one SQLite file.
+"""The database: jobs, trials, models, tensorboards, usage, service lines and operations in one SQLite file.
 
 One connection under one lock: the work is a few statements at a time, and a reader never sees half a change. Every
 state change is one transaction, so a process killed at any moment leaves either the state before or the state after.
@@ -17,11 +17,12 @@ from vertex_emulator.database.models import Models, Operations
 from vertex_emulator.database.records import Table
 from vertex_emulator.database.schedules import Schedules
 from vertex_emulator.database.tensorboards import Tensorboards
+from vertex_emulator.database.usage import Usages
 from vertex_emulator.errors import StartError
 
 SNAPSHOT_SCHEMA_VERSION = 4  # checkouts before the first release wrote 1 to 4
-"""The version of the tables that snapshots have: those of version 4, without schedules and tensorboards."""
-SCRIPTS = {SNAPSHOT_SCHEMA_VERSION: "schema.sql", 5: "schedules.sql", 6: "tensorboards.sql"}
+"""The version of the tables that snapshots have: those of version 4, without those that were added since."""
+SCRIPTS = {SNAPSHOT_SCHEMA_VERSION: "schema.sql", 5: "schedules.sql", 6: "tensorboards.sql", 7: "usage.sql"}
 """What each version has added."""
 SCHEMA_VERSION = max(SCRIPTS)
 
@@ -39,6 +40,7 @@ class Transaction:
         self.operations = Operations(connection)
         self.schedules = Schedules(connection)
         self.tensorboards = Tensorboards(connection)
+        self.usage = Usages(connection)
         self.settings = Settings(connection)
         self.rows = Rows(connection)
 

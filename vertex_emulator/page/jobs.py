@@ -11,8 +11,10 @@ from starlette.datastructures import QueryParams
 from vertex_api.jobspec import output_folders
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE
 from vertex_api.pipelines import backing_kind
+from vertex_emulator import usage
 from vertex_emulator.database import Database, Transaction
-from vertex_emulator.database.records import CANCELLED, FAILED, SUCCEEDED, Job
+from vertex_emulator.database.records import CANCELLED, FAILED, SUCCEEDED, Job, Replica
+from vertex_emulator.database.usage import Usage
 from vertex_emulator.errors import ApiError, ExecutorUnavailable
 from vertex_emulator.gcs.files import BucketTree
 from vertex_emulator.page import plots
@@ -120,6 +122,7 @@ class JobViews:
             is_study = job is not None and job.kind == HYPERPARAMETER_TUNING_JOB
             trials = self.trials.read(transaction, job_id) if is_study else []
             progress = transaction.pipelines.get(job_id)
+            used = transaction.usage.of(job_id)
         if job is None or job.kind != KINDS.get(collection):
             return None
         kind, visible_id = job.owner
@@ -130,7 +133,7 @@ class JobViews:
             "kind": job.kind.type,
             "place": {"project": job.location.project, "region": job.location.region},
             "outputs": [*self._outputs(job)],
-            "replicas": [*self._replicas(job)],
+            "replicas": [*self._replicas(job, used)],
             "log": {"job": visible_id, "trial": job.trial, "tasks": ["service", *tasks]},
         }
         if job.study is not None:
@@ -154,9 +157,10 @@ class JobViews:
         for label, uri in folders.items():
             yield {"label": label, "uri": uri, "path": str(BucketTree(self.buckets).path(uri))}
 
-    def _replicas(self, job: Job) -> Iterator[dict[str, Any]]:
+    def _replicas(self, job: Job, used: Mapping[Replica, Usage]) -> Iterator[dict[str, Any]]:
         pools = job.spec.get("jobSpec", {}).get("workerPoolSpecs", [])
         statuses = self._statuses(job)
+        usages = {each["task"]: each for each in usage.describe(job, used)}
         for replica in job.requested_replicas:
             status = statuses.get(replica.task_name, {})
             pool = pools[replica.pool]
@@ -168,6 +172,7 @@ class JobViews:
                 "state": _replica_state(status, job),
                 "exitCode": status["exit_code"] if status.get("phase") == "exited" else None,
                 "attempt": status.get("attempt", 0) + 1,
+                "used": usages.get(replica.task_name),
             }
 
     def _statuses(self, job: Job) -> dict[str, Mapping[str, Any]]:

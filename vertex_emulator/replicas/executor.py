@@ -11,8 +11,9 @@ from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Literal
 
 from vertex_emulator.database.records import Replica
+from vertex_emulator.database.usage import Usage
 from vertex_emulator.errors import ReplicaCannotStart
-from vertex_emulator.replicas import containers, daemon, logs, resources, streams
+from vertex_emulator.replicas import containers, daemon, logs, resources, streams, usage
 from vertex_emulator.replicas.containers import LABEL, ContainerSettings, ReplicaStatus
 from vertex_emulator.replicas.daemon import Images
 from vertex_emulator.replicas.firewall import Firewall, forget_mac_address
@@ -41,6 +42,7 @@ class Executor:
         self._settings = settings
         self._lock = threading.Lock()
         self._connected: docker.APIClient | None = None
+        self._streaming: docker.APIClient | None = None
         self._images = Images(self._call, on_pulled)
         self._firewall = Firewall(self._call, emulator_id)
         self._host: Host | None = None
@@ -150,6 +152,12 @@ class Executor:
         with daemon.ignore(404):
             container = self._call(lambda client: client.inspect_container(name))
         return containers.log_limit(container["HostConfig"]) if container else None
+
+    def usage(self, job_id: str, replica: Replica) -> Iterator[Usage]:
+        """Yield what a replica has used so far, about once a second, until it ends."""
+        with self._lock:
+            client = self._streaming = self._streaming or daemon.connect(timeout=None)
+        return usage.watch(client, self.container_name(job_id, replica))
 
     def connect_to_port(self, job_id: str, replica: Replica, port: int, ready_socket: str) -> streams.ExecStream:
         """Connect to a port of a replica once a program there has bound an abstract socket of that name.

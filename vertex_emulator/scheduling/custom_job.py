@@ -17,6 +17,7 @@ from vertex_emulator.replicas import logs, resources, spec
 from vertex_emulator.replicas.executor import Executor
 from vertex_emulator.replicas.logs import LogLine, SavedLog
 from vertex_emulator.scheduling import failures, outcome
+from vertex_emulator.scheduling.meter import Meter
 from vertex_emulator.scheduling.outcome import PRIMARY, Restart, SecondStart, Statuses
 from vertex_emulator.times import now_ns
 
@@ -48,6 +49,7 @@ class Reconciler:
     data: DataFolder
     wake: Callable[[str], None]
     hooks: Hooks
+    meter: Meter
     _signalled: set[tuple[str, Replica]] = field(default_factory=set)
 
     def advance(self, job: Job) -> float | None:
@@ -116,6 +118,7 @@ class Reconciler:
             return self._end(job, failures.not_started(job, replica, str(error), now_ns()))
 
         self._record_running(job, host)
+        self.meter.follow(job.id, job.current_replicas)
         if job.study is not None:
             self.wake(job.study)
         # The executor reports each exit, also one before this moment.
@@ -161,6 +164,7 @@ class Reconciler:
         if isinstance(decided, Restart):
             self._restart(job, decided)
             return None
+        self.meter.follow(job.id, outcome.running(statuses))  # of replicas that an earlier process has started
         deadline = outcome.deadline(job)
         fault_time = outcome.next_fault_time(job, statuses)
         return (min(deadline, fault_time or deadline) - now) / 10**9
@@ -202,9 +206,11 @@ class Reconciler:
         delay = self._signal(job, outcome.running(statuses), ending.at)
         if delay is not None:
             return delay
+        used = self.meter.finish(job, statuses)
         with self.database.write() as transaction:
             current = transaction.jobs.get(job.id)
             if current is not None and not current.is_terminal:
+                transaction.usage.put(job.id, used)
                 replicas = [{**asdict(replica), **asdict(status)} for replica, status in sorted(statuses.items())]
                 transaction.jobs.end(current, current.ending or ending, replica_outcomes=replicas)
         # Other jobs may start now; the next step saves the logs and removes the containers.

@@ -18,6 +18,7 @@ from vertex_emulator.errors import ExecutorUnavailable
 from vertex_emulator.replicas.executor import Executor
 from vertex_emulator.scheduling import custom_job, failures, lifecycle, pipeline, study
 from vertex_emulator.scheduling.custom_job import Hooks
+from vertex_emulator.scheduling.meter import Meter
 from vertex_emulator.times import now_ns
 
 _WORKERS = 8
@@ -112,7 +113,10 @@ class Scheduler:
     hooks: Hooks = field(default_factory=Hooks)
 
     def __post_init__(self) -> None:
-        self._custom_jobs = custom_job.Reconciler(self.database, self.executor, self.data, self.wake, self.hooks)
+        self._meter = Meter(self.database, self.executor)
+        self._custom_jobs = custom_job.Reconciler(
+            self.database, self.executor, self.data, self.wake, self.hooks, self._meter
+        )
         self._studies = study.Reconciler(self.database, self.data, self.wake)
         self._pipelines = pipeline.Reconciler(self.database, self.data, self.wake)
         self._failures: dict[str, int] = {}
@@ -125,6 +129,7 @@ class Scheduler:
 
     def start(self) -> None:
         """Start the workers and the watch on containers."""
+        self._meter.start()
         self.queue.add(_ADMISSION)
         self.queue.add(_RESYNC)
         threading.Thread(target=self._watch, daemon=True, name="watch").start()
@@ -138,6 +143,7 @@ class Scheduler:
         self.queue.close()
         for thread in self._threads:
             thread.join(timeout / _WORKERS)
+        self._meter.stop()
 
     def _work(self) -> None:
         while not self._stopping.is_set():

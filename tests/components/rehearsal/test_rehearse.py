@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from vertex_training.cli import main
 from vertex_training.plan.training import Training, parse_spec
+from vertex_training.rehearsal import report
 from vertex_training.rehearsal.rehearse import Options, rehearse, shrink
 from vertex_training.rehearsal.runner import Source, in_order
 from vertex_training.rehearsal.target import throw_away
@@ -110,6 +111,27 @@ def test_a_saved_rehearsal_is_compared(project: Write, tmp_path: Path, capfd: py
     assert new["base"] == {"outcome": "succeeded", "seconds": 1, "metrics": metrics}
     shown = capfd.readouterr().out
     assert "accuracy 0.25 → 0.75, loss is missing" in shown and "new variables: T" in shown
+
+
+def test_what_a_job_used_is_told(project: Write, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    work = "data = bytearray(b'x') * (200 << 20); end = time.process_time() + 1.5"
+    touch = "os.makedirs('/gcs/acme-data'); open('/gcs/acme-data/x', 'w').close()"
+    project("  train: " + job(f"import time; {WRITE}; {work}; {touch}\nwhile time.process_time() < end: pass"))
+    assert rehearse(Options(save=tmp_path / "saved.json")) == 0
+    told = saved(tmp_path / "saved.json")["train"]
+    (replica,) = told["replicas"]
+    assert replica["peakMemoryBytes"] >= 200 << 20 and 0 < replica["cpuSeconds"] < 5
+    assert (replica["name"], replica["memoryBytes"], replica["vcpus"]) == ("workerpool0-0", 15 << 30, 4)
+    assert told["buckets"] == ["acme-data"]
+    shown = capfd.readouterr().out
+    assert "of 16.1 GB" in shown and "buckets: acme-data" in shown
+
+
+def test_a_search_tells_its_largest_trial() -> None:
+    read = {"task": "workerpool0-0", "machineType": "", "peakMemoryBytes": 7, "cpuSeconds": 1.5}
+    trials = [read, {**read, "peakMemoryBytes": 9, "cpuSeconds": 1}, {**read, "task": "workerpool1-0"}]
+    found = [(each["name"], each["peakMemoryBytes"], each["cpuSeconds"]) for each in report.replicas(trials)]
+    assert found == [("workerpool0-0", 9, 1.5), ("workerpool1-0", 7, 1.5)]
 
 
 POOL = {

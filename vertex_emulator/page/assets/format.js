@@ -81,3 +81,11 @@ export function bytes(count) {
   }
   return `${unit ? count.toFixed(1) : count} ${units[unit]}`;
 }
+
+/** What a replica has used: `2.1 of 15 GiB, 38 s of processor`; a dash if nobody has read it. */
+export function used(usage) {
+  if (!usage) return "–";
+  const gib = (count) => value(Number((count / 2 ** 30).toPrecision(2)));
+  const time = usage.cpuSeconds < 10 ? `${value(usage.cpuSeconds)} s` : seconds(usage.cpuSeconds);
+  return `${gib(usage.peakMemoryBytes)} of ${gib(usage.memoryLimitBytes)} GiB, ${time} of processor`;
+}

@@ -1,7 +1,7 @@
 // One job: what it is, how it goes, and what can be done about it.
 import { Announcement, Badge, Copy, Duration, FolderLink, html, Moment, useEffect, useRef, useState, Wide } from "./ui.js";
 import { Actions } from "./job-actions.js";
-import { isEnded, kindName, shellWord, stateName } from "./format.js";
+import { isEnded, kindName, shellWord, stateName, used } from "./format.js";
 import { Log } from "./job-log.js";
 import { JobScalars } from "./scalars.js";
 import { Study } from "./study-view.js";
@@ -74,11 +74,11 @@ function Replicas({ replicas }) {
   return html`<section aria-labelledby="replicas-title"><h2 id="replicas-title">Replicas</h2>
     <${Wide} label="Table of replicas"><table>
       <thead><tr><th scope="col">Replica</th><th scope="col">State</th><th scope="col" class="number">Exit code</th>
-        <th scope="col" class="number">Attempt</th><th scope="col">Machine</th><th scope="col">Image</th></tr></thead>
+        <th scope="col" class="number">Attempt</th><th scope="col">Machine</th><th scope="col">Used</th><th scope="col">Image</th></tr></thead>
       <tbody>${shown.map((replica) => html`<tr key=${replica.task}>
         <th scope="row"><code>${replica.task}</code></th><td><${Badge} state=${replica.state} /></td>
         <td class="number">${replica.exitCode ?? "–"}</td><td class="number">${replica.attempt}</td>
-        <td>${replica.machine}</td><td><code>${replica.image}</code></td></tr>`)}</tbody>
+        <td>${replica.machine}</td><td>${used(replica.used)}</td><td><code>${replica.image}</code></td></tr>`)}</tbody>
     </table><//>
     ${shown.length < replicas.length && html`<p class="more"><button type="button" onClick=${() => open(true)}>Show all ${replicas.length} replicas</button></p>`}
   </section>`;
