@@ -41,7 +41,7 @@ def gitlab_script(job: str) -> str:
     """The shell code of a job, variables, `before_script` and all, as GitLab's runner joins it."""
     pipeline = yaml.safe_load(texts()[1])
     base = pipeline[pipeline[job]["extends"]] if "extends" in pipeline[job] else {}
-    whole: dict[str, Any] = {"before_script": [], **base, **pipeline[job]}
+    whole: dict[str, Any] = {"before_script": [], "variables": {}, **base, **pipeline[job]}
     variables = {**base.get("variables", {}), **whole["variables"]}
     exports = [f'export {name}="{value}"' for name, value in variables.items()]
     return "\n".join(["set -eo pipefail", *exports, *whole["before_script"], *whole["script"]])

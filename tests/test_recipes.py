@@ -11,7 +11,7 @@ from google.auth import identity_pool
 from tests import go_program, recipes
 
 GITLAB_KEYS = {"image", "variables", "id_tokens", "before_script", "extends", "rules", "script", "resource_group"}
-GITLAB_KEYS |= {"needs", "artifacts", "environment"}
+GITLAB_KEYS |= {"needs", "artifacts", "environment", "tags", "cache"}
 """The keywords of a job that the recipe uses (GitLab's CI/CD YAML syntax reference)."""
 PROVIDER = "projects/1/locations/global/workloadIdentityPools/ci/providers/git"
 DEPLOYER = "deployer@acme-dev.iam.gserviceaccount.com"
@@ -36,7 +36,7 @@ def test_actionlint_finds_nothing_in_the_workflows(tmp_path: Path) -> None:
 def test_both_pipelines_review_update_and_look_for_drift() -> None:
     github, gitlab = map(yaml.safe_load, recipes.texts())
     jobs = {"preview", "dev", "plan", "prod", "drift"}
-    assert github["jobs"].keys() == gitlab.keys() - {".google"} == {*jobs, "comment"}
+    assert github["jobs"].keys() == gitlab.keys() - {".google"} == {*jobs, "rehearse", "comment"}
     assert {github["jobs"][name]["permissions"]["id-token"] for name in jobs} == {"write"}
     assert set().union(*gitlab.values()) == GITLAB_KEYS
     assert {gitlab[name]["extends"] for name in jobs} == {".google"}
@@ -69,10 +69,13 @@ def test_code_of_a_branch_meets_no_right_to_write() -> None:
             assert not {"actions/checkout", "google-github-actions/auth"} & {*uses}
             assert "secrets." not in str(job) and "make" not in str(job)
         else:
-            assert job["permissions"] == {"contents": "read", "id-token": "write"} and "GH_TOKEN" not in str(job)
-            checkouts = [step["with"] for step in job["steps"] if "actions/checkout@" in step.get("uses", "")]
-            assert checkouts == [{"persist-credentials": False}]
-        assert ("environment" in job) == (name not in ("preview", "comment"))
+            token = {} if name == "rehearse" else {"id-token": "write"}
+            assert job["permissions"] == {"contents": "read", **token} and "GH_TOKEN" not in str(job)
+            (checkout,) = (step["with"] for step in job["steps"] if "actions/checkout@" in step.get("uses", ""))
+            assert checkout["persist-credentials"] is False
+        assert ("environment" in job) == (name not in ("preview", "rehearse", "comment"))
+    for rehearse in (github["jobs"]["rehearse"], gitlab["rehearse"]):
+        assert not [word for word in ("auth", "secrets.", "vars.", "id_tokens", "extends") if word in str(rehearse)]
     assert gitlab["comment"]["variables"] == {"GIT_STRATEGY": "none"} and "id_tokens" not in gitlab["comment"]
     environments = {name: job.get("environment") for name, job in gitlab.items()}
     assert environments["comment"] == {"name": "review", "action": "access"}
@@ -88,13 +91,14 @@ HOSTILE_REVIEWS = {
 }
 
 
+@pytest.mark.parametrize("name", ["review.md", "rehearsed.md"])
 @pytest.mark.parametrize("review", HOSTILE_REVIEWS.values(), ids=list(HOSTILE_REVIEWS))
-def test_a_comment_is_data(review: str | None, tmp_path: Path) -> None:
-    """What `preview` leaves is somebody else's: neither a command of GitLab or a bot, nor a file of the job's."""
+def test_a_comment_is_data(review: str | None, name: str, tmp_path: Path) -> None:
+    """What other jobs leave is somebody else's: neither a command of GitLab or a bot, nor a file of the job's."""
     if review is None:
-        (tmp_path / "review.md").symlink_to("/proc/self/environ")
+        (tmp_path / name).symlink_to("/proc/self/environ")
     else:
-        (tmp_path / "review.md").write_text(review, errors="surrogateescape")
+        (tmp_path / name).write_text(review, errors="surrogateescape")
     (tmp_path / "gh").write_text('#!/bin/sh\ncase "$*" in *--paginate*) ;; *) cat body.md > sent;; esac\n')
     (tmp_path / "gh").chmod(0o755)
     variables = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "GITHUB_REPOSITORY": "a/b", "GH_TOKEN": TOKEN}

@@ -191,7 +191,8 @@ def _data(rehearsal: Rehearsed) -> str:
     found = Counter[tuple[str, str]](new for job in rehearsal.jobs for new in job.new)
     if found:
         return _first([f"new {noun} {code(name)}" for noun, name in sorted(found)])
-    return "no new bucket, host or variable" if rehearsal.sees_traffic else "no new variable"
+    known = rehearsal.sees_traffic
+    return "no new bucket, host or variable" if known else "no new variable; buckets and hosts are not recorded"
 
 
 def _ceiling(review: Review) -> str:

@@ -123,8 +123,11 @@ class Rehearsed:
     sees_traffic: bool
 
 
-def rehearsed(rehearsal: Rehearsal, steps: Iterable[Step], submitted: Iterable[JobFinding]) -> Rehearsed:
-    """Return what a rehearsal tells of a preview with these steps, which submits the jobs of `submitted`."""
+def rehearsed(rehearsal: Rehearsal, steps: Iterable[Step], submitted: Iterable[JobFinding]) -> Rehearsed | None:
+    """Return what a rehearsal tells of a preview with these steps, which submits the jobs of `submitted`.
+
+    If none was rehearsed, and none had to be, that is None.
+    """
     specs = _specs(steps)
     goals = _Goals(specs)
     jobs = []
@@ -132,12 +135,15 @@ def rehearsed(rehearsal: Rehearsal, steps: Iterable[Step], submitted: Iterable[J
         spec = specs.get(report["name"], _UNKNOWN)
         jobs.append(_job(report, spec, goals.of(report["name"], spec)))
     names = {job.name for job in jobs}
+    missing = [job.name for job in submitted if job.action in ("submit", "run again") and job.name not in names]
+    if not jobs and not missing:
+        return None
     return Rehearsed(
         rehearsal.get("stack", ""),
         rehearsal.get("commit") or "",
         rehearsal.get("base", ""),
         tuple(sorted(jobs, key=lambda job: job.urgency)),
-        tuple(job.name for job in submitted if job.action in ("submit", "run again") and job.name not in names),
+        tuple(missing),
         any(report.get("buckets") or report.get("hosts") for report in rehearsal["jobs"]),
     )
 

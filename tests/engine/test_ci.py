@@ -170,3 +170,38 @@ def test_a_mistake_fails_and_edits_the_comment(checkout: CloudProject, notes: li
     assert code != 0
     assert calls[1] == "api --silent --method PATCH repos/acme/training/issues/comments/17 -F body=@body.md"
     assert mistake in (checkout.root / "review.md").read_text()
+
+
+def test_a_rehearsal_says_first_what_fails(checkout: CloudProject, notes: list[dict[str, Any]]) -> None:
+    """On the branch the container fails, which it does not on main."""
+    git = ["git", "-c", "user.name=ci", "-c", "user.email=ci@acme.dev"]
+    (checkout.root / ".gitignore").write_text(".venv\n*.json\n*.md\n")
+    for command in (["git", "init", "--quiet"], ["git", "add", "."], [*git, "commit", "--quiet", "-m", "main"]):
+        assert run(checkout, command).returncode == 0
+    checkout.container["command"] = ["sh", "-c", "echo the data is not there; exit 3"]
+    checkout.declare()
+    assert run(checkout, [*git, "commit", "--quiet", "-a", "-m", "an edit"]).returncode == 0
+
+    code, _ = run_github_preview_until_comment(checkout)
+    assert code == 0 and (checkout.root / "review.md").read_text().startswith("<!-- review of dev -->\n### Preview")
+    done = run_github_job(checkout, "rehearse")
+    assert done.returncode == 1, done.stdout + done.stderr
+    (comment,) = recipes.github_steps("comment", EXPRESSIONS)
+    assert run(checkout, comment).returncode == 0
+    lines = (checkout.root / "body.md").read_text().splitlines()
+    assert lines[:2] == ["<!-- review of dev -->", "### Preview of `dev`"]
+    assert lines[2].startswith("- **Runs**: ❌ no, 1 of 1 job failed: `train`: `The replica workerpool0-0 exited with")
+    assert lines[2].endswith(" status of 3.`, and its log ends with `the data is not there`")
+    assert json.loads((checkout.root / "base.json").read_text())["jobs"][0]["outcome"] == "succeeded"
+
+    # The branch is mended; then the cache has the base.
+    checkout.environment["CI_MERGE_REQUEST_DIFF_BASE_SHA"] = "HEAD^"
+    checkout.container["command"] = ["true"]
+    checkout.declare()
+    (checkout.root / "base.json").unlink()
+    for runs in (2, 1):
+        done = run_gitlab_job(checkout, "rehearse")
+        assert (done.returncode, done.stderr.count("train: succeeded")) == (0, runs), done.stdout + done.stderr
+        checkout.environment["CI_MERGE_REQUEST_DIFF_BASE_SHA"] = "is not needed"
+    assert run_gitlab_job(checkout, "comment").returncode == 0
+    assert "### Preview of `dev`\n- **Runs**: yes, 1 rehearsed job\n" in notes[1]["body"]

@@ -1,10 +1,15 @@
-"""Previews that the real engine printed (`python -m tests.engine.record_previews`), and the golden reviews of them."""
+"""Previews that the real engine printed (`python -m tests.engine.record_previews`), and the golden reviews of them.
+
+The rehearsal of `readme` is one of examples/digits with a default learning rate of 0.01 in place of 0.003, against that
+of the checkout, as `vertex-training rehearse --set maxTrialCount=2` saves it.
+"""
 
 import copy
 import json
 from pathlib import Path
 from typing import Any
 
+from vertex_training.rehearsals import load
 from vertex_training.review.document import PreviewDocument
 from vertex_training.review.markdown import render_markdown
 from vertex_training.review.review import build_review
@@ -52,7 +57,8 @@ def multiply_job(case: str, count: int) -> dict[str, Any]:
 def render_case(case: str) -> str:
     """Return the review of a recorded preview, or of one with 1,000 jobs."""
     fields = multiply_job("machine-change", MANY) if case == f"{MANY}-jobs" else read_recorded(case)
-    return render_markdown(build_review(parse(fields)))
+    rehearsed = HERE / "recorded" / "rehearsals" / f"{case}.json"
+    return render_markdown(build_review(parse(fields), rehearsal=load(rehearsed) if rehearsed.exists() else None))
 
 
 if __name__ == "__main__":

@@ -129,6 +129,13 @@ def test_jobs_without_a_rehearsal_are_named() -> None:
     assert "**Model**: not compared: `train` `accuracy` 0.95\n" in text
 
 
+def test_without_jobs_nothing_is_answered() -> None:
+    grants = read_recorded("code-edit")
+    grants["steps"] = [step for step in grants["steps"] if step["op"] == "same"]
+    assert reviewed(fields=grants) == render_markdown(build_review(parse(grants)))
+    assert "**Runs**: not known, as no job was rehearsed; not rehearsed: `evaluate`, `train`\n" in reviewed()
+
+
 @pytest.mark.parametrize(
     ("strategy", "resumed", "warns"), [("SPOT", False, True), ("SPOT", True, False), ("STANDARD", False, False)]
 )
@@ -150,7 +157,7 @@ def test_what_a_job_uses_anew_is_named() -> None:
     text = reviewed(new)
     assert "- **Data**: new bucket `acme-other`, new host `a.dev`, new variable `TOKEN`. " in text
     unseen = report("train", 0.95, buckets=[])
-    assert "- **Data**: no new variable. " in reviewed(unseen)  # and nothing is said of what was not recorded
+    assert "- **Data**: no new variable; buckets and hosts are not recorded. " in reviewed(unseen)
 
 
 def test_close_metrics_are_told_apart() -> None:
