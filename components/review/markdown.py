@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from vertex_api.errors import visible
 from vertex_api.estimates.quota import METRIC_PREFIX
+from vertex_api.names import either
 
 from ..plan.guardrails import FIGURES, Near
 from ..plan.plan import Totals
@@ -191,8 +192,7 @@ def _data(rehearsal: Rehearsed) -> str:
     found = Counter[tuple[str, str]](new for job in rehearsal.jobs for new in job.new)
     if found:
         return _first([f"new {noun} {code(name)}" for noun, name in sorted(found)])
-    known = rehearsal.sees_traffic
-    return "no new bucket, host or variable" if known else "no new variable; buckets and hosts are not recorded"
+    return f"no new {either(rehearsal.recorded)}"
 
 
 def _ceiling(review: Review) -> str:

@@ -111,8 +111,8 @@ class RehearsedJob:
 class Rehearsed:
     """A rehearsal of stack `stack`, the most urgent jobs first; `base` is what it is compared with, "" for nothing.
 
-    `not_rehearsed` are jobs that the preview submits, and that the rehearsal does not have. `sees_traffic` is whether
-    it recorded buckets and hosts.
+    `not_rehearsed` are jobs that the preview submits, and that the rehearsal does not have. `recorded` are the nouns of
+    what it watched for: `bucket`, `host`, `variable`.
     """
 
     stack: str
@@ -120,7 +120,7 @@ class Rehearsed:
     base: str
     jobs: tuple[RehearsedJob, ...]
     not_rehearsed: tuple[str, ...]
-    sees_traffic: bool
+    recorded: tuple[str, ...]
 
 
 def rehearsed(rehearsal: Rehearsal, steps: Iterable[Step], submitted: Iterable[JobFinding]) -> Rehearsed | None:
@@ -144,8 +144,17 @@ def rehearsed(rehearsal: Rehearsal, steps: Iterable[Step], submitted: Iterable[J
         rehearsal.get("base", ""),
         tuple(sorted(jobs, key=lambda job: job.urgency)),
         tuple(missing),
-        any(report.get("buckets") or report.get("hosts") for report in rehearsal["jobs"]),
+        tuple(_recorded(rehearsal["jobs"])),
     )
+
+
+def _recorded(reports: Sequence[JobReport]) -> Iterator[str]:
+    """Yield what is watched for: an emulator that knows what replicas use sees buckets too, where there are any."""
+    if any(report.get("replicas") or report.get("buckets") for report in reports):
+        yield "bucket"
+    if any(report.get("hosts") for report in reports):
+        yield "host"
+    yield "variable"
 
 
 @dataclass(frozen=True)

@@ -117,10 +117,10 @@ def run(project: Project, command: str) -> str:
 
 
 def normal(comment: str) -> str:
-    """Return a comment without what differs from machine to machine: times, memory, and the sizes of files."""
+    """Return a comment without what differs from machine to machine: times, sizes of files, and what Docker tells."""
     times = re.sub(r"(ran|after) (under 1|\d+) s( → (under 1|\d+) s)?", r"\1 N s", comment)
-    memory = re.sub(r"peak memory [\d.]+ of", "peak memory N of", times)
-    return re.sub(r"(\d files), [\d.]+ k?B", r"\1, N B", memory)
+    sizes = re.sub(r"(\d files), [\d.]+ k?B", r"\1, N B", times)
+    return re.sub(r", peak memory [\d.]+( of [\d.]+)? GiB", "", sizes).replace("new bucket or variable", "new variable")
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ def test_the_answers_come_first() -> None:
     assert answers == [
         "- **Runs**: yes, 2 rehearsed jobs",
         "- **Model**: changed: `train` `accuracy` 0.941 → 0.95",
-        "- **Data**: no new bucket, host or variable. **Cost**: 90.72 USD at most, as before",
+        "- **Data**: no new bucket or variable. **Cost**: 90.72 USD at most, as before",
     ]
 
 
@@ -156,8 +156,12 @@ def test_what_a_job_uses_anew_is_named() -> None:
     )
     text = reviewed(new)
     assert "- **Data**: new bucket `acme-other`, new host `a.dev`, new variable `TOKEN`. " in text
-    unseen = report("train", 0.95, buckets=[])
-    assert "- **Data**: no new variable; buckets and hosts are not recorded. " in reviewed(unseen)
+    for recorded, noun in (
+        ({"buckets": [], "replicas": []}, "variable"),
+        ({"buckets": []}, "bucket or variable"),
+        ({"hosts": ["a.dev"], "base": {"hosts": ["a.dev"]}}, "bucket, host or variable"),
+    ):
+        assert f"- **Data**: no new {noun}. " in reviewed(report("train", 0.95, **{"buckets": [], **recorded}))
 
 
 def test_close_metrics_are_told_apart() -> None:
