@@ -36,8 +36,8 @@ template:  ## the template with a wheel of this checkout beside it, for: pulumi 
 	@.venv/bin/python -m tools.template
 
 # What one of a thousand processes of the tests has compiled serves the others, also where the environment says not to.
-test: setup  ## run all tests
-	@$(SETUP) test sdks
+test:  ## run all tests
+	@$(SETUP) python commands pulumi docker image test sdks
 	@$(IN_ENV) PYTHONDONTWRITEBYTECODE= python -m pytest --numprocesses=auto --dist=loadfile --no-loadscope-reorder
 
 lint: venv  ## check style, format and types

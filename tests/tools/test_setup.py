@@ -1,7 +1,10 @@
 """The steps together: what is found is left alone, and what fails ends the set-up."""
 
 import io
+import threading
+import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,7 @@ from tools.setup import (
     docker,
     engine,
     image,
+    programs,
     python,
 )
 from tools.setup.programs import Output, SetupError
@@ -50,19 +54,67 @@ def steps(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., list
     return put
 
 
-def test_every_step_says_one_line_in_order(steps: Callable[..., list[str]], capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_step_says_one_line(steps: Callable[..., list[str]], capsys: pytest.CaptureFixture[str]) -> None:
     asked = steps(missing=("pulumi", "image"))
     assert setup.main([]) == 0
-    assert asked == ["pulumi", "image"]
-    expected = ["python: found", "commands: found", "pulumi: made", "docker: found", "image: made"]
-    assert capsys.readouterr().out.splitlines() == expected
+    assert {*asked} == {"pulumi", "image"}
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:3] == ["python: found", "commands: found", "docker: found"]
+    assert {*lines[3:]} == {"pulumi: made", "image: made"}
 
 
-def test_a_failing_step_ends_the_set_up(steps: Callable[..., list[str]], capsys: pytest.CaptureFixture[str]) -> None:
-    asked = steps(missing=("pulumi", "docker"), failing=("pulumi",))
+def test_a_failing_step_ends_its_lane(steps: Callable[..., list[str]], capsys: pytest.CaptureFixture[str]) -> None:
+    asked = steps(missing=("commands", "pulumi"), failing=("commands",))
     assert setup.main([]) == 1
-    assert asked == ["pulumi"]
-    assert capsys.readouterr().err == "\npulumi: cannot be made\n"
+    assert asked == ["commands"]
+    assert capsys.readouterr().err == "\ncommands: cannot be made\n"
+
+
+def test_both_lanes_reasons_are_told(steps: Callable[..., list[str]], capsys: pytest.CaptureFixture[str]) -> None:
+    both = threading.Barrier(2, timeout=30)
+    steps(missing=("python", "docker"), failing=("python", "docker"))
+    for name in ("python", "docker"):
+        setup.STEPS[name].make = partial(fail_together, both, name)  # type: ignore[method-assign]
+    assert setup.main([]) == 1
+    assert capsys.readouterr().err == "\npython: cannot be made\ndocker: cannot be made\n"
+
+
+def fail_together(both: threading.Barrier, name: str, output: Output) -> str:
+    both.wait()
+    raise SetupError(f"{name}: cannot be made")
+
+
+def test_a_step_ends_the_program_of_the_other_lane(steps: Callable[..., list[str]], tmp_path: Path) -> None:
+    """`sleep` begins, and only then the other lane fails: sooner than it would have ended by itself."""
+    steps(missing=("python", "docker"))
+    begun = tmp_path / "begun"
+
+    def sleep(output: Output) -> str:
+        return programs.run("sh", "-c", f"touch {begun}; exec sleep 600", limit=900)
+
+    def fail(output: Output) -> str:
+        deadline = time.monotonic() + 30
+        while not begun.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        raise SetupError("python: cannot be made")
+
+    setup.STEPS["docker"].make, setup.STEPS["python"].make = sleep, fail  # type: ignore[method-assign]
+    started = time.monotonic()
+    assert setup.main([]) == 1
+    assert begun.exists() and time.monotonic() - started < 60
+
+
+def test_a_step_is_looked_for_after_those_before_it(steps: Callable[..., list[str]]) -> None:
+    """A new `.venv` is without the commands that the one before had."""
+    asked = steps(missing=("python",))
+
+    def make(output: Output) -> str:
+        setup.STEPS["commands"].found = False  # type: ignore[attr-defined]
+        return "python: made"
+
+    setup.STEPS["python"].make = make  # type: ignore[method-assign]
+    assert setup.main([]) == 0
+    assert asked == ["commands"]
 
 
 def test_one_step_can_be_asked_for_alone(steps: Callable[..., list[str]], capsys: pytest.CaptureFixture[str]) -> None:

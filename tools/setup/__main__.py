@@ -11,10 +11,11 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from typing import Protocol
 
-from tools.setup import cache_folder, commands, docker, engine, exports, image, python, sdks, testing
+from tools.setup import cache_folder, commands, docker, engine, exports, image, programs, python, sdks, testing
 from tools.setup.programs import Output, SetupError
 
 
@@ -37,6 +38,8 @@ STEPS: dict[str, Step] = {
     "test": testing,
     "sdks": sdks,
 }
+LANES = (("python", "commands", "pulumi", "sdks"), ("docker", "image", "test"))
+"""Each step needs those before it in its lane. One lane mostly computes, the other mostly waits: both run at once."""
 USER_STEPS = ("python", "commands", "pulumi", "docker", "image")
 ENV = "env"
 ENV_STEPS = ("python", "commands", "pulumi")
@@ -66,11 +69,40 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def run_steps(names: Sequence[str], output: Output, report_found: bool) -> None:
-    """Run the steps in their order; `report_found` also prints what needs no work. Raises SetupError."""
-    for step in (STEPS[name] for name in names):
-        if (line := step.find()) is None:
-            with lock(output):
-                output.say(step.find() or step.make(output))
+    """Run the steps, both lanes at once; `report_found` also prints what needs no work. Raises SetupError.
+
+    When a step fails or is interrupted, the other lane's step is ended too.
+    """
+    missing = []
+    for lane in LANES:
+        wanted = [name for name in lane if name in names]
+        # A step is looked for only once those before it are there: they may take away what it has made.
+        while wanted and (line := STEPS[wanted[0]].find()):
+            del wanted[0]
+            if report_found:
+                output.say(line)
+        missing += [wanted] if wanted else []
+    if not missing:
+        return
+    with lock(output), programs.interruptible() as interrupt, ThreadPoolExecutor() as threads:
+        running = [threads.submit(_run_lane, lane, output, report_found) for lane in missing]
+        try:
+            wait(running, return_when=FIRST_EXCEPTION)
+        finally:
+            # Of no effect once all have ended.
+            interrupt()
+    reasons = [error for error in (each.exception() for each in running) if error]
+    told = [error for error in reasons if not isinstance(error, programs.Interrupted)]
+    if len(told) > 1 and all(isinstance(error, SetupError) for error in told):
+        raise SetupError("\n".join(map(str, told)))
+    for error in told:
+        raise error
+
+
+def _run_lane(names: Sequence[str], output: Output, report_found: bool) -> None:
+    for name in names:
+        if (line := STEPS[name].find()) is None:
+            output.say(STEPS[name].make(output))
         elif report_found:
             output.say(line)
 

@@ -74,6 +74,7 @@ def _await_answer(daemon: subprocess.Popen[bytes], log: Path, report_progress: P
         if find():
             return
         report_progress(passed)
+        programs.check_interrupted()
         time.sleep(0.2)
     outcome = "ended by itself" if daemon.poll() is not None else f"did not answer within {START_LIMIT_SECONDS} s"
     daemon.terminate()

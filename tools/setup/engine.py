@@ -161,7 +161,18 @@ def build(target_folder: Path, output: Output) -> None:
         name = package.rpartition("/")[2]
         version = required_version((module_folder / "go.mod").read_text(), required_module)
         flags = f"-s -w -X {SDK}/go/common/version.Version={version}"
-        command = ("go", "build", "-trimpath", "-ldflags", flags, "-o", programs_folder / name, package)
+        # Debug information that the linker leaves out (-s -w) is not compiled either.
+        command = (
+            "go",
+            "build",
+            "-trimpath",
+            "-gcflags=all=-dwarf=false",
+            "-ldflags",
+            flags,
+            "-o",
+            programs_folder / name,
+            package,
+        )
         label = f"building {name} from its Go modules, four to eight minutes in all, once"
         progress = output.progress(label)
         run(*command, folder=module_folder, env=env, limit=BUILD_LIMIT_SECONDS, progress=progress)

@@ -85,7 +85,7 @@ def build(output: Output) -> None:
         _import(root, folder / "root.tar", output)
     finally:
         # If debootstrap has left its mounts of /proc and /sys, this does not go into them.
-        run("rm", "-rf", "--one-file-system", folder, limit=IMPORT_LIMIT_SECONDS)
+        run("rm", "-rf", "--one-file-system", folder, limit=IMPORT_LIMIT_SECONDS, undisturbed=True)
 
 
 def add_python(root: Path) -> None:

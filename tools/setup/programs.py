@@ -6,8 +6,9 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TextIO
 
@@ -16,8 +17,12 @@ GRACE_SECONDS = 10
 Progress = Callable[[float], None]
 FIRST_PROGRESS_SECONDS = 3
 PROGRESS_INTERVAL_SECONDS = 30
+STALE_SECONDS = 2
 UPDATE_LIMIT_SECONDS = 180
 INSTALL_LIMIT_SECONDS = 600
+_interrupted = threading.Event()
+_apt = threading.Lock()
+"""apt-get and dpkg refuse to run twice at a time."""
 
 
 class CommandFailed(Exception):
@@ -28,17 +33,39 @@ class SetupError(Exception):
     """A step failed; the message says why and what the user can do about it."""
 
 
+class Interrupted(Exception):
+    """The program was ended because another step of the set-up has failed or was interrupted."""
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[Callable[[], None]]:
+    """Give a function that ends the programs that any thread runs, until this context ends."""
+    _interrupted.clear()
+    try:
+        yield _interrupted.set
+    finally:
+        _interrupted.clear()
+
+
+def check_interrupted() -> None:
+    """Raise Interrupted if the set-up is to end. Whoever waits calls it again and again."""
+    if _interrupted.is_set():
+        raise Interrupted
+
+
 def run(
     *command: str | Path,
     limit: float,
     progress: Progress = lambda _: None,
     env: Mapping[str, str] | None = None,
     folder: Path | None = None,
+    undisturbed: bool = False,
 ) -> str:
-    """Run `command` and return its standard output, stripped. Raises CommandFailed.
+    """Run `command` and return its standard output, stripped. Raises CommandFailed, and Interrupted.
 
     `limit` is in seconds; `progress` is called about twice a second with the seconds passed. At the limit, and on
-    Ctrl-C, the program and its children are ended.
+    Ctrl-C, the program and its children are ended; what is `undisturbed` goes on when another step fails or the user
+    interrupts the set-up.
     """
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         try:
@@ -47,7 +74,7 @@ def run(
             )
         except OSError as error:
             raise CommandFailed(f"{command[0]}: {error.strerror}") from error
-        code = _await_exit(process, limit, progress)
+        code = _await_exit(process, limit, progress, undisturbed)
         for output in (out, err):
             output.seek(0)
         stdout, stderr = (output.read().decode(errors="replace") for output in (out, err))
@@ -64,13 +91,15 @@ def last_lines(program_output: str) -> str:
     return "".join(f"\n    {line}" for line in lines)
 
 
-def _await_exit(process: subprocess.Popen[bytes], timeout: float, progress: Progress) -> int | None:
+def _await_exit(process: subprocess.Popen[bytes], timeout: float, progress: Progress, undisturbed: bool) -> int | None:
     started = time.monotonic()
     try:
         while (passed := time.monotonic() - started) < timeout:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 return process.wait(timeout=min(0.5, timeout - passed))
             progress(time.monotonic() - started)
+            if not undisturbed:
+                check_interrupted()
         return None
     finally:
         if process.poll() is None:
@@ -88,11 +117,13 @@ def _terminate(process: subprocess.Popen[bytes]) -> None:
 
 
 class Output:
-    """Writes lines to a stream; on a terminal, progress is one line that is overwritten."""
+    """Writes lines to a stream; on a terminal, the progress of all that runs is one line that is overwritten."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._is_terminal = stream.isatty()
+        self._shown: dict[str, tuple[float, str]] = {}
+        """By label: when it was shown last, and as what."""
 
     def say(self, text: str) -> None:
         """Write one line that stays, over the progress on a terminal."""
@@ -109,13 +140,21 @@ class Output:
             nonlocal next_seconds
             text = f"{label} ... {seconds:.0f} s"
             if self._is_terminal:
-                width = shutil.get_terminal_size().columns - 1
-                print(f"\r\033[K{text[:width]}", end="", file=self._stream, flush=True)
+                self._show(label, text)
             elif seconds >= next_seconds:
                 next_seconds = (seconds // PROGRESS_INTERVAL_SECONDS + 1) * PROGRESS_INTERVAL_SECONDS
                 print(text, file=self._stream, flush=True)
 
         return show_progress
+
+    def _show(self, label: str, text: str) -> None:
+        """Show a step's progress beside that of the other one; what says nothing for two seconds has ended."""
+        now = time.monotonic()
+        self._shown[label] = now, text
+        self._shown = {name: each for name, each in self._shown.items() if now - each[0] < STALE_SECONDS}
+        width = shutil.get_terminal_size().columns - 1
+        line = " | ".join(text for _, text in self._shown.values())
+        print(f"\r\033[K{line[:width]}", end="", file=self._stream, flush=True)
 
 
 def can_install() -> bool:
@@ -127,5 +166,8 @@ def install_packages(output: Output, *packages: str) -> None:
     """Install Debian's packages with `apt-get`. Raises CommandFailed."""
     progress = output.progress(f"installing {', '.join(packages)} with apt-get")
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    run("apt-get", "update", "-q", limit=UPDATE_LIMIT_SECONDS, env=env, progress=progress)
-    run("apt-get", "install", "-q", "-y", *packages, limit=INSTALL_LIMIT_SECONDS, env=env, progress=progress)
+    with _apt:
+        run("apt-get", "update", "-q", limit=UPDATE_LIMIT_SECONDS, env=env, progress=progress)
+        # A package that is half installed would have to be mended by hand.
+        install = ("apt-get", "install", "-q", "-y", *packages)
+        run(*install, limit=INSTALL_LIMIT_SECONDS, env=env, progress=progress, undisturbed=True)
