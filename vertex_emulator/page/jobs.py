@@ -1,6 +1,8 @@
 """Jobs as the page shows them: the list of all, of every project, region and kind, and each one by itself."""
 
+import os
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -8,6 +10,7 @@ from typing import Any
 
 from starlette.datastructures import QueryParams
 
+from vertex_api import metrics
 from vertex_api.jobspec import output_folders
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE
 from vertex_api.pipelines import backing_kind
@@ -15,7 +18,7 @@ from vertex_emulator import usage
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import CANCELLED, FAILED, SUCCEEDED, Job, Replica
 from vertex_emulator.database.usage import Usage
-from vertex_emulator.errors import ApiError, ExecutorUnavailable
+from vertex_emulator.errors import ApiError, ExecutorUnavailable, InvalidBucketUri
 from vertex_emulator.gcs.files import BucketTree
 from vertex_emulator.page import plots
 from vertex_emulator.replicas.executor import Executor
@@ -23,6 +26,7 @@ from vertex_emulator.resources import api_state, job_json, pipeline_json, time_f
 
 PAGE_SIZE = 100
 _MAX_SCANNED = 2000  # of a search that finds little, so that the database is not held for long
+_MAX_RUNS = 10
 _ENDED_GROUPS = {"succeeded": SUCCEEDED, "failed": FAILED, "cancelled": CANCELLED}
 STATE_GROUPS = ("active", *_ENDED_GROUPS)
 
@@ -112,10 +116,10 @@ class JobViews:
         """Return all that the page shows of a job, None if there is no job of this kind and id.
 
         The fields are `job` as the API returns it (without a study's trials, with exact times), `kind`, `place`
-        (`project`, `region`), `outputs` (`label`, `uri`, `path`), `replicas`, and `log` (the `job`, `trial` or null,
-        and `tasks` of its entries). A tuning job also has `study` (see `plots.study`), a trial's job has `parent`
-        (`collection`, `id`, `trial`), and a running pipeline has `task` (`collection` and `id` of its job, its `model`
-        or null).
+        (`project`, `region`), `outputs` (`label`, `uri`, `path`), `replicas`, `metrics` by name, `runs` (the newest of
+        this name: `id`, `state`, times and `metrics`), and `log` (the `job`, `trial` or null, and `tasks` of its
+        entries). A tuning job also has `study` (see `plots.study`), a trial's job has `parent` (`collection`, `id`,
+        `trial`), and a running pipeline has `task` (`collection` and `id` of its job, its `model` or null).
         """
         with self.database.read() as transaction:
             job = transaction.jobs.get(job_id)
@@ -123,6 +127,7 @@ class JobViews:
             trials = self.trials.read(transaction, job_id) if is_study else []
             progress = transaction.pipelines.get(job_id)
             used = transaction.usage.of(job_id)
+            runs = [] if job is None or job.study is not None else self._runs(transaction, job)
         if job is None or job.kind != KINDS.get(collection):
             return None
         kind, visible_id = job.owner
@@ -134,6 +139,8 @@ class JobViews:
             "place": {"project": job.location.project, "region": job.location.region},
             "outputs": [*self._outputs(job)],
             "replicas": [*self._replicas(job, used)],
+            "metrics": self._metrics(job),
+            "runs": [_run(each) | {"metrics": self._metrics(each)} for each in runs],
             "log": {"job": visible_id, "trial": job.trial, "tasks": ["service", *tasks]},
         }
         if job.study is not None:
@@ -156,6 +163,31 @@ class JobViews:
             folders |= output_folders(spec)
         for label, uri in folders.items():
             yield {"label": label, "uri": uri, "path": str(BucketTree(self.buckets).path(uri))}
+
+    def _runs(self, transaction: Transaction, job: Job) -> list[Job]:
+        """Return the newest `_MAX_RUNS` jobs of a job's kind, place and display name, the newest first.
+
+        There are none if it is the only one.
+        """
+        name = job.spec["displayName"]
+        known = transaction.jobs.created(job.kind, job.location, string_in_spec=name)
+        runs = [*islice((each for each in known if each.spec["displayName"] == name), _MAX_RUNS)]
+        return runs if len(runs) > 1 else []
+
+    def _metrics(self, job: Job) -> dict[str, float]:
+        """Return the metrics that a custom job has left in a file: none of a trial, whose study has them."""
+        if job.kind != CUSTOM_JOB or job.state != SUCCEEDED or job.study is not None:
+            return {}
+        for uri in metrics.uris(job.spec["jobSpec"]):
+            try:
+                with closing(BucketTree(self.buckets).open(uri)) as file:
+                    if os.fstat(file.fileno()).st_mtime_ns >= job.created:
+                        return metrics.parse(file.read(metrics.MAX_BYTES + 1))
+            except (OSError, InvalidBucketUri):
+                continue
+            except ValueError:  # `pulumi up` has said so
+                break
+        return {}
 
     def _replicas(self, job: Job, used: Mapping[Replica, Usage]) -> Iterator[dict[str, Any]]:
         pools = job.spec.get("jobSpec", {}).get("workerPoolSpecs", [])
@@ -188,6 +220,11 @@ class JobViews:
             replica.task_name: {"attempt": replica.attempt, "phase": status.phase, "exit_code": status.exit_code}
             for replica, status in sorted(statuses.items())
         }
+
+
+def _run(job: Job) -> dict[str, Any]:
+    times = time_fields(createTime=job.created, startTime=job.started, endTime=job.ended)
+    return {"id": job.id, "state": api_state(job), **times}
 
 
 def _replica_state(status: Mapping[str, Any], job: Job) -> str:

@@ -1,5 +1,6 @@
 """Jobs as the page shows them: the list of all with its pages, search and states, and what it is given of one."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -153,6 +154,36 @@ def test_output_folders_are_shown_with_local_paths(emulator: Emulator) -> None:
     assert [found["uri"] for found in outputs[:2]] == ["gs://bucket/run", "gs://bucket/run/model/"]
     assert outputs[1]["label"] == "AIP_MODEL_DIR"
     assert outputs[1]["path"] == str(emulator.data.buckets / "bucket/run/model")
+
+
+def test_runs_of_a_name_show_what_they_measured(emulator: Emulator) -> None:
+    made = []
+    for accuracy in ("0.91", "0.95", "Infinity"):
+        spec = custom_job_spec(baseOutputDirectory={"outputUriPrefix": f"gs://bucket/{accuracy}"})
+        made.append(create(emulator, CUSTOM_JOB, spec))
+        emulator.run()
+        folder = emulator.data.buckets / "bucket" / accuracy
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "metrics.json").write_text(f'{{"accuracy": {accuracy}, "train": {{"loss": 2}}}}')
+    create(emulator, CUSTOM_JOB, {**custom_job_spec(), "displayName": "another"})
+    shown = view(emulator, CUSTOM_JOB, made[1])
+    assert shown["metrics"] == {"accuracy": 0.95, "train.loss": 2}
+    assert [(run["id"], run["metrics"]) for run in shown["runs"]] == [
+        (made[2], {"train.loss": 2}),
+        (made[1], {"accuracy": 0.95, "train.loss": 2}),
+        (made[0], {"accuracy": 0.91, "train.loss": 2}),
+    ]
+
+
+def test_a_file_of_an_earlier_run_is_not_this_one_s(emulator: Emulator) -> None:
+    folder = emulator.data.buckets / "bucket" / "run"
+    folder.mkdir(parents=True)
+    (folder / "metrics.json").write_text('{"accuracy": 0.9}')
+    os.utime(folder / "metrics.json", (0, 0))
+    job = create(emulator, CUSTOM_JOB, custom_job_spec(baseOutputDirectory={"outputUriPrefix": "gs://bucket/run"}))
+    emulator.run()
+    shown = view(emulator, CUSTOM_JOB, job)
+    assert (shown["metrics"], shown["runs"]) == ({}, [])
 
 
 def test_trial_jobs_lead_to_their_study(emulator: Emulator) -> None:

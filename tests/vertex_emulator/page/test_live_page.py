@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from tests.vertex_emulator.running import RunningEmulator, absent, custom_job, labelled, pool, until
@@ -35,6 +36,20 @@ def test_new_jobs_and_states_appear_without_reload(shared: RunningEmulator, visi
     shared.ended(name)
     expect(row.get_by_text("Failed")).to_be_visible()
     assert page.evaluate("window.untouched")
+
+
+def test_an_empty_list_says_what_to_run(own: RunningEmulator, visit: Visit) -> None:
+    page = visit(f"{own.url}/")
+    expect(page.get_by_text("No jobs yet")).to_be_visible()
+    page.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text }")
+    commands = page.get_by_role("listitem").filter(has=page.locator("code"))
+    expect(commands).to_have_count(3)
+    for command in commands.all():
+        command.get_by_role("button", name="Copy").click()
+        assert page.evaluate("window.copied") == command.locator("code").inner_text()
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        assert Axe().run(page).response["violations"] == []
 
 
 def test_address_keeps_search_and_filter_of_list(shared: RunningEmulator, visit: Visit) -> None:
@@ -125,3 +140,34 @@ def test_outputs_link_to_files_that_are_downloaded(shared: RunningEmulator, visi
     with page.expect_download() as download:
         page.get_by_role("link", name="x.html").click()
     assert download.value.path().read_text() == "<script>"
+
+
+MEASURES = """
+import json, os, sys
+folder = os.environ["AIP_MODEL_DIR"].replace("gs://", "/gcs/")
+os.makedirs(folder, exist_ok=True)
+json.dump({"accuracy": float(sys.argv[1]), "train": {"loss": 0.25}}, open(f"{folder}/metrics.json", "w"))
+"""
+
+
+def test_runs_of_a_name_are_compared(shared: RunningEmulator, visit: Visit) -> None:
+    names = []
+    for accuracy in ("0.91", "0.954321"):
+        spec = {"baseOutputDirectory": {"outputUriPrefix": f"gs://runs/{accuracy}"}}
+        measured = pool(MEASURES)
+        measured["containerSpec"]["command"].append(accuracy)
+        names.append(shared.create(custom_job(measured, name="measures", **spec)))
+        assert shared.ended(names[-1])["state"] == "JOB_STATE_SUCCEEDED"
+    page = visit(address(shared, names[1]))
+    expect(page.get_by_text("accuracy 0.9543")).to_be_visible()
+    rows = page.get_by_label("Table of runs").get_by_role("row")
+    expect(rows).to_have_text(
+        [re.compile("accuracy.*train.loss"), re.compile("this one.*0.9543.*0.25"), re.compile("0.91.*0.25")]
+    )
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        rules = Axe().run(page).response["violations"]
+        assert [(rule["id"], node["html"]) for rule in rules for node in rule["nodes"]] == []
+    rows.nth(2).get_by_role("link").click()
+    expect(page).to_have_url(address(shared, names[0]))
+    expect(page.get_by_text("accuracy 0.91")).to_be_visible()

@@ -1,5 +1,5 @@
 // All jobs, the newest first.
-import { Announcement, Badge, Duration, html, Moment, useEffect, useRef, useState } from "./ui.js";
+import { Announcement, Badge, Copy, Duration, html, Moment, useEffect, useRef, useState } from "./ui.js";
 import { kindName } from "./format.js";
 import { ask, useLive } from "./emulator-requests.js";
 
@@ -154,9 +154,16 @@ function JobRow({ row }) {
   </tr>`;
 }
 
+const COMMANDS = [
+  ["what a project declares", "pulumi up --stack local"],
+  ["one declared job, by its name", "vertex-training run NAME"],
+  ["a script or a test suite that uses Google’s clients", "vertex-emulator exec -- python train.py"],
+];
+
 function Empty({ isFiltered, clear }) {
   if (isFiltered) return html`<div class="empty"><p>No job matches the search.</p><p><button type="button" onClick=${clear}>Show all jobs</button></p></div>`;
-  return html`<div class="empty"><p>No jobs yet.</p>
-    <p>Submit one with <code>make up</code>, with <code>gcloud ai custom-jobs create</code>, or with a client of the API
-    at <code>${location.origin}</code>. It appears here at once.</p></div>`;
+  return html`<div class="empty"><p>No jobs yet. Run one, and it appears here at once:</p>
+    <ul class="commands">${COMMANDS.map(([purpose, command]) => html`<li key=${command}>${purpose}<br />
+      <code>${command}</code> <${Copy} text=${command} what=${`the command: ${purpose}`} /></li>`)}</ul>
+    <p>Or send it with a client of the API at <code>${location.origin}</code>.</p></div>`;
 }

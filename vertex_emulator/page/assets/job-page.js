@@ -23,7 +23,7 @@ export function JobPage({ Frame, collection, id }) {
 }
 
 function Job({ shown, title, scalars }) {
-  const { job, kind, outputs, parent, replicas, log, study } = shown;
+  const { job, kind, outputs, parent, replicas, runs, log, study } = shown;
   return html`
     <nav class="crumbs" aria-label="Breadcrumb"><ol>
       <li><a href="/">Jobs</a></li>
@@ -35,8 +35,9 @@ function Job({ shown, title, scalars }) {
     <${StateAnnouncement} state=${job.state} />
     ${job.error && html`<div class="notice failed"><h2>${job.error.code === 1 ? "Cancelled" : "Error"}</h2>
       <p class="text">${job.error.message}</p><p class="muted">google.rpc code ${job.error.code}</p></div>`}
-    <${Facts} job=${job} kind=${kind} place=${shown.place} task=${shown.task} />
+    <${Facts} job=${job} kind=${kind} place=${shown.place} task=${shown.task} metrics=${shown.metrics} />
     ${study ? html`<${Study} study=${study} scalars=${scalars} isOver=${isEnded(job.state)} />` : html`<${JobScalars} path=${scalars} isOver=${isEnded(job.state)} />`}
+    ${runs.length > 0 && html`<${Runs} runs=${runs} shown=${lastPart(job.name)} />`}
     ${replicas.length > 0 && html`<${Replicas} replicas=${replicas} />`}
     <${Log} source=${log} trials=${study?.trials} isOver=${isEnded(job.state)} />
     ${outputs.length > 0 && html`<${Outputs} outputs=${outputs} />`}
@@ -51,8 +52,9 @@ function StateAnnouncement({ state }) {
   return html`<${Announcement} text=${state === first.current ? "" : `The job is now ${stateName(state).toLowerCase()}.`} />`;
 }
 
-function Facts({ job, kind, place, task }) {
+function Facts({ job, kind, place, task, metrics }) {
   const labels = Object.entries(job.labels ?? {});
+  const measured = Object.entries(metrics);
   return html`<dl class="facts">
     <div><dt>Kind</dt><dd>${kindName(kind)}</dd></div>
     <div><dt>Duration</dt><dd><${Duration} from=${job.startTime} to=${job.endTime} /></dd></div>
@@ -63,9 +65,31 @@ function Facts({ job, kind, place, task }) {
     <div><dt>Region</dt><dd>${place.region}</dd></div>
     ${task && html`<div class="broad"><dt>Task</dt><dd><a href=${`/jobs/${task.collection}/${task.id}`}>${task.collection}/${task.id}</a></dd></div>`}
     ${task?.model && html`<div class="broad"><dt>Model</dt><dd><code>${task.model}</code></dd></div>`}
+    ${measured.length > 0 && html`<div class="broad"><dt>Metrics</dt><dd>${measured.map(([name, value]) => html`<span class="chip">${name} ${rounded(value)}</span> `)}</dd></div>`}
     ${labels.length > 0 && html`<div class="broad"><dt>Labels</dt><dd>${labels.map(([name, value]) => html`<span class="chip">${name}=${value}</span> `)}</dd></div>`}
     <div class="broad"><dt>Name</dt><dd><code>${job.name}</code> <${Copy} text=${shellWord(job.name)} what="the name" /></dd></div>
   </dl>`;
+}
+
+const lastPart = (name) => name.split("/").at(-1);
+const rounded = (value) => Number(value.toPrecision(4));
+const MAX_METRICS = 6;
+
+/** The newest jobs of the same name, each with what it has measured. */
+function Runs({ runs, shown }) {
+  const { pathname } = location;
+  const metrics = [...new Set(runs.flatMap((run) => Object.keys(run.metrics)))].slice(0, MAX_METRICS);
+  return html`<section aria-labelledby="runs-title"><h2 id="runs-title">Runs of this name <span class="muted">newest first</span></h2>
+    <${Wide} label="Table of runs"><table>
+      <thead><tr><th scope="col">Run</th><th scope="col">State</th>${metrics.map((name) => html`<th scope="col" class="number" key=${name}>${name}</th>`)}
+        <th scope="col" class="number">Duration</th></tr></thead>
+      <tbody>${runs.map((run) => html`<tr key=${run.id} aria-current=${run.id === shown ? "true" : undefined}>
+        <th scope="row">${run.id === shown ? html`<${Moment} at=${run.createTime} /> <span class="muted">(this one)</span>`
+          : html`<a href=${`${pathname.slice(0, pathname.lastIndexOf("/"))}/${run.id}`}><${Moment} at=${run.createTime} /></a>`}</th>
+        <td><${Badge} state=${run.state} /></td>
+        ${metrics.map((name) => html`<td class="number" key=${name}>${name in run.metrics ? rounded(run.metrics[name]) : "–"}</td>`)}
+        <td class="number"><${Duration} from=${run.startTime} to=${run.endTime} /></td></tr>`)}</tbody>
+    </table><//></section>`;
 }
 
 function Replicas({ replicas }) {
