@@ -54,7 +54,7 @@ def read(parent: str, jobs: Mapping[str, JobJson]) -> tuple[dict[str, dict[str, 
     except UploadFailed as error:
         problems.append(f"metrics are not read: {error}")
     # Many jobs that end at once would flood the screen.
-    lines = [_line(name, values) for name, values in read.items()] if len(read) <= MAX_NAMES else []
+    lines = [line(name, values) for name, values in read.items()] if len(read) <= MAX_NAMES else []
     return found | read, [*lines, *problems[:MAX_NAMES]]
 
 
@@ -70,7 +70,7 @@ def _read_first(reader: storage.Reader, uris: list[str], since: float) -> tuple[
     return {}, ""
 
 
-def _line(name: str, values: Mapping[str, float]) -> str:
+def line(name: str, values: Mapping[str, float]) -> str:
     """Return what a run prints of a job's metrics in a file."""
     shown = ", ".join(f"{key} {value:.4g}" for key, value in [*values.items()][:MAX_SHOWN])
     more = len(values) - MAX_SHOWN

@@ -1,11 +1,8 @@
 """The report of a rehearsal: what it says of each job, and how it is shown."""
 
-import json
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from vertex_api.errors import visible
@@ -15,9 +12,7 @@ from ..rehearsals import JobReport, Rehearsal, Replica, size, to_json
 from .runner import Ended
 
 MAX_REASON_LINES, MAX_REASON = 10, 2_000
-MAX_FILES, MAX_METRICS = 20, 100
-METRICS_FILE = "metrics.json"
-_MAX_METRICS_BYTES = 1 << 20
+MAX_FILES = 20
 
 
 def skipped(name: str, kind: str, reason: str) -> JobReport:
@@ -44,7 +39,7 @@ def ended(name: str, kind: str, job: Ended) -> JobReport:
         "bytes": sum(path.stat().st_size for path in files),
         "names": [str(path.relative_to(job.outputs)) for path in files[:MAX_FILES]],
     }
-    made["metrics"] = _metrics(job, files)
+    made["metrics"] = job.metrics
     needed = [metric.id for metric in job.submitted.metrics]
     made["missingMetrics"] = [metric for metric in needed if metric not in made["metrics"]]
     made["replicas"] = replicas(job.used)
@@ -73,25 +68,6 @@ def _last(lines: Sequence[str]) -> str:
 def _seconds(job: JobJson) -> float:
     times = [datetime.fromisoformat(str(job[key])) for key in ("startTime", "endTime") if key in job]
     return round((times[1] - times[0]).total_seconds(), 1) if len(times) == 2 else 0.0
-
-
-def _metrics(job: Ended, files: Sequence[Path]) -> dict[str, float]:
-    """Return the metrics of the best trial, else the numbers in the first `metrics.json` among what a job wrote."""
-    best = job.results.get("bestTrial") or {}
-    found: Any = best.get("metrics")
-    file = next((path for path in files if path.name == METRICS_FILE), None)
-    if found is None and file and file.stat().st_size <= _MAX_METRICS_BYTES:
-        try:
-            found = json.loads(file.read_bytes())
-        except (ValueError, RecursionError):
-            found = None
-    numbers = found.items() if isinstance(found, Mapping) else ()
-    kept = [(str(name), float(value)) for name, value in numbers if _is_number(value)]
-    return dict(kept[:MAX_METRICS])
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _env(job_spec: Mapping[str, Any]) -> Iterator[str]:

@@ -8,6 +8,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
@@ -16,7 +17,9 @@ from typing import Any
 
 import yaml
 
-from vertex_api.job import TUNING_JOB, Job, job_results
+from vertex_api import metrics
+from vertex_api.job import TUNING_JOB, Job, job_results, training_of
+from vertex_api.jobspec import output_folder
 from vertex_api.messages import show_path
 from vertex_api.names import SUCCEEDED_STATES, TERMINAL_STATES, JobJson, ResourceName, location_name
 
@@ -161,6 +164,21 @@ class Ended:
     def results(self) -> dict[str, Any]:
         """Its results."""
         return job_results(self.job)
+
+    @cached_property
+    def metrics(self) -> dict[str, float]:
+        """Its metrics: those of a search's best trial, else those of the file that counts; a broken file has none."""
+        training = training_of(self.job)
+        if "studySpec" in training:
+            return dict((self.results.get("bestTrial") or {}).get("metrics", {}))
+        base = output_folder(training["jobSpec"]) or ""
+        for uri in metrics.uris(training["jobSpec"]):
+            file = self.outputs / uri.removeprefix(base).lstrip("/")
+            if file.is_file() and not file.is_symlink():
+                with suppress(ValueError), file.open("rb") as opened:
+                    return metrics.parse(opened.read(metrics.MAX_BYTES + 1))
+                break
+        return {}
 
     def files(self) -> list[Path]:
         """Return the files that it has written, in order."""
