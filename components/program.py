@@ -12,7 +12,7 @@ from .review.reports import show_reports
 from .runtime import engine
 from .runtime.resource import PerRun
 from .schema.shapes import TrainingStackArgs
-from .settings.settings import Settings
+from .settings.settings import RUNS, Settings
 from .stack import Images, JobResource, Jobs, Packages, Schedules, Sources
 from .targets.local import LocalFoundation
 
@@ -59,11 +59,12 @@ class TrainingStack(pulumi.ComponentResource):
 
     @property
     def outputs(self) -> Mapping[str, Any]:
-        """The outputs of the stack, each a map by name: `images`, `pinnedImages`, `jobs`, `results`, `schedules`.
+        """The outputs of the stack, maps by name: `images`, `pinnedImages`, `jobs`, `results`, `runs`, `schedules`.
 
         `jobs` have name, state, page and logs; those that were not waited for also what a refresh has shown (error,
         trials, bestTrial). `schedules` have the `status` of `Schedule`; the key is missing if there are none.
-        `pinnedImages` has URIs with digests, which another stack's `images.NAME.stack` reads.
+        `pinnedImages` has URIs with digests, which another stack's `images.NAME.stack` reads. `runs` are the records of
+        the last runs, from which the next preview reads them: export them by this name, after the `prefix` if any.
         """
         found: dict[str, Any] = {
             "images": self.images.uris,
@@ -72,6 +73,8 @@ class TrainingStack(pulumi.ComponentResource):
             "jobs": {name: self._jobs.run(name) for name in self.jobs},
             "results": self._jobs.results,
         }
+        if self.jobs:
+            found[RUNS] = pulumi.Output.from_input(self._jobs.records())
         if self.schedules.resources:
             found["schedules"] = {name: each.status for name, each in self.schedules.resources.items()}
         return found

@@ -3,6 +3,7 @@
 Jobs are submitted after the images, packages and jobs that they need, and waited for.
 """
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -11,6 +12,7 @@ from typing import Any, cast
 
 import pulumi
 
+from vertex_api.estimates.runs import extended
 from vertex_api.job import MODEL_DIR, Job
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, SUCCEEDED_STATES, TRAINING_PIPELINE
 
@@ -19,6 +21,7 @@ from .images.declaration import is_built_here, warn_unpinned
 from .images.resource import TrainingImage
 from .jobs.references import levels
 from .jobs.resources import Completion, CustomJob, HyperparameterTuningJob, TrainingPipeline
+from .jobs.runs import TOOK
 from .packages import PythonPackage
 from .plan import guardrails
 from .plan.program import Foundation
@@ -237,6 +240,23 @@ class Jobs:
         return merged.apply(
             lambda results: {name: each for name, each in results.items() if each["state"] in SUCCEEDED_STATES}
         )
+
+    async def records(self) -> Mapping[str, str] | None:
+        """Return the records of the last runs by job, with the runs that this update has seen end; None without any.
+
+        In a preview they are as they are in the state, so that it shows no change of them.
+        """
+        records = await asyncio.to_thread(self._settings.plan.records)
+        kept = {name: records[name] for name in self.resources if name in records}
+        if not pulumi.runtime.is_dry_run():
+            results: dict[str, Any] = {}
+            for output in {*self._results.values()}:
+                results |= await output.future() or {}
+            for name, resource in self.resources.items():
+                ended = results.get(name) if name in self._results else await resource.recovered("run").future()
+                if line := (ended or {}).get(TOOK):
+                    kept[name] = extended(kept.get(name, ""), line)
+        return kept or None
 
     def run(self, name: str) -> pulumi.Output[Mapping[str, Any]]:
         """Return a job's run. Of a job that was waited for, it has the final state, and the rest is in its results.

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from math import inf
+from types import MappingProxyType
 from typing import Any
 
 from pulumi import dynamic
@@ -23,7 +24,7 @@ from ..errors import TrainingFailed
 from ..plan.rules import MARK_LABEL
 from ..runtime import engine, target
 from ..runtime.resource import Provider
-from . import failures, lookup, metrics
+from . import failures, lookup, metrics, runs
 from .failures import MAX_NAMES, WAIT_REASONS, age_in_minutes, join_names, wait_reason
 from .identity import covering, stack_filter
 
@@ -40,10 +41,19 @@ class CompletionProvider(Provider):
     input_names = ("owner", "parent", "jobs", "deadlines")
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
+        return dynamic.CreateResult("completion", self._outputs(props, {}))
+
+    def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
+        """Wait for the jobs as they are now. What those took that are the same is not told again."""
+        earlier, ids = olds.get("results") or {}, olds.get("jobs") or {}
+        same = {name: earlier[name] for name, id_ in news["jobs"].items() if name in earlier and ids.get(name) == id_}
+        return dynamic.UpdateResult(self._outputs(news, same))
+
+    def _outputs(self, props: dict[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
         deadlines = {name: to_seconds(deadline) for name, deadline in (props.get("deadlines") or {}).items()}
         jobs = {name: id_ for name, id_ in props["jobs"].items() if id_ is not None}
         try:
-            results = wait(props["parent"], props["owner"], jobs, deadlines)
+            results = wait(props["parent"], props["owner"], jobs, deadlines, earlier)
         except TrainingFailed as error:
             undeclared: list[str] = []
             with suppress(VertexError):  # the failure to report is the training's
@@ -51,7 +61,7 @@ class CompletionProvider(Provider):
             if undeclared:
                 raise TrainingFailed(f"{error}\n{UNDECLARED_MESSAGE.format(', '.join(undeclared))}") from error
             raise
-        return dynamic.CreateResult("completion", {**props, "results": results})
+        return {**props, "results": results}
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         results = lookup.results(props["parent"], props["owner"], props["jobs"])
@@ -78,12 +88,18 @@ def _active_undeclared(parent: str, stack: str) -> list[str]:
     return sorted(undeclared)
 
 
-def wait(parent: str, stack: str, ids: Mapping[str, str], deadlines: Mapping[str, float]) -> dict[str, Any]:
+def wait(
+    parent: str,
+    stack: str,
+    ids: Mapping[str, str],
+    deadlines: Mapping[str, float],
+    earlier: Mapping[str, Any] = MappingProxyType({}),
+) -> dict[str, Any]:
     """Return the results of jobs by name, once all have succeeded, and print what happens until then.
 
     `parent` is the jobs' location, `ids` are their resource names, `deadlines` seconds from the beginning of this wait,
-    all by name. Raises TrainingFailed as soon as a job has failed or misses its deadline. Jobs that are active then
-    stay active.
+    all by name. `earlier` has the results of those that have ended before. Raises TrainingFailed as soon as a job has
+    failed or misses its deadline. Jobs that are active then stay active.
     """
     progress, advice = Progress(), failures.WaitAdvice(parent)
     jobs: dict[str, JobJson] = {}
@@ -113,17 +129,24 @@ def wait(parent: str, stack: str, ids: Mapping[str, str], deadlines: Mapping[str
         _print(advice.take_lines(jobs, time.time()))
         if missing := pending.keys() - latest.keys():
             raise TrainingFailed(f"{', '.join(sorted(missing))}: deleted while waited for; run `pulumi refresh`")
+        ended = {name: job for name, job in latest.items() if _has_ended(job)}
+        _print(runs.cost_lines(parent, {name: job for name, job in ended.items() if name not in earlier}))
         if failed := [name for name in latest if jobs[name]["state"] in TERMINAL_STATES - SUCCEEDED_STATES]:
             api = target.resolve(parent)
             raise TrainingFailed("\n".join(failures.failure_report(api, name, jobs[name]) for name in failed))
-        values, lines = metrics.read(parent, {name: job for name, job in latest.items() if _has_ended(job)})
+        values, lines = metrics.read(parent, ended)
         measured |= values
         _print(lines)
         if all(map(_has_ended, jobs.values())):
             for name, job in jobs.items():
                 _print([f"{name}: {note}" for note in failures.metric_notes(job.get(TUNING_JOB, job))])
             results = {name: job_results(job) for name, job in jobs.items()}
-            return metrics.keep(results, {name: {"metrics": values} for name, values in measured.items()})
+            for name, result in results.items():
+                if name in measured:
+                    result["metrics"] = measured[name]
+                if took := earlier.get(name, {}).get(runs.TOOK) or runs.took(parent, jobs[name], measured.get(name)):
+                    result[runs.TOOK] = took
+            return results
         waited = time.monotonic() - start
         pending = {name: pending[name] for name in pending if not (name in jobs and _has_ended(jobs[name]))}
         require_in_time(waited)

@@ -14,6 +14,7 @@ from vertex_api.studies import find_best
 from ..errors import UploadFailed
 from ..runtime import storage
 from .failures import MAX_NAMES
+from .runs import TOOK
 
 MAX_SHOWN = 6
 """How many metrics of a job a line names."""
@@ -78,8 +79,6 @@ def line(name: str, values: Mapping[str, float]) -> str:
 
 
 def keep(results: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
-    """Return results with the metrics that earlier results of the same jobs have."""
-    kept = {name: result["metrics"] for name, result in earlier.items() if "metrics" in result}
-    return {
-        name: {**result, "metrics": kept[name]} if name in kept else dict(result) for name, result in results.items()
-    }
+    """Return results with what is read only once, from earlier ones of the same jobs: metrics, and what they took."""
+    kept = {name: {key: each[key] for key in ("metrics", TOOK) if key in each} for name, each in earlier.items()}
+    return {name: {**result, **kept.get(name, {})} for name, result in results.items()}

@@ -30,7 +30,7 @@ from ..runtime.resource import Provider
 from ..runtime.target import Target, one_line_errors
 from ..schema import interpolation
 from ..schema.interpolation import Tables
-from . import lookup, submission
+from . import lookup, runs, submission
 from .inputs import REPLACING, REPLACING_ADOPTED, Inputs
 from .removal import remove
 
@@ -104,6 +104,8 @@ class JobProvider(Provider):
             except NotFound:
                 return dynamic.ReadResult(None, {})
             run = _run(api, job)
+        if took := (props.get("run") or {}).get(runs.TOOK) or runs.took(inputs.parent, job):
+            run[runs.TOOK] = took
         if change := run_change(inputs.name, props.get("run") or {}, run):
             # A refresh shows changes of inputs only.
             print(change, flush=True)  # noqa: T201

@@ -95,6 +95,8 @@ LIMITS = (
 
 MONTHLY = "maxMonthlyCost"
 """The guardrail on what comes back each month; `FIGURES` limit what one `pulumi up` may cost."""
+EXPECTED = "maxExpectedCost"
+"""The guardrail on what jobs are expected to cost by their earlier runs."""
 NEAR_SHARE = 0.8
 """A guardrail is near from this share of its limit on."""
 _LISTS = ("machineTypes", "acceleratorTypes", "registries")
@@ -115,7 +117,9 @@ class Near:
     @property
     def text(self) -> str:
         """Both numbers, such as `0.78 of 0.97 USD an hour`."""
-        amounts = {each.rule: each.show for each in FIGURES} | {MONTHLY: lambda usd: Money(usd).digits}
+        amounts = {each.rule: each.show for each in FIGURES} | dict.fromkeys(
+            (MONTHLY, EXPECTED), lambda usd: Money(usd).digits
+        )
         show = amounts.get(self.rule, "{:,.0f}".format)
         return f"{show(self.value)} of {show(self.limit)}{f' {self.unit}' if self.unit else ''}"
 
@@ -270,20 +274,36 @@ def monthly_violation(rules: Rules, monthly: Mapping[str, Money]) -> str | None:
     limit, total = rules.get(MONTHLY), Money(sum(monthly.values()))
     if not isinstance(limit, float) or total <= limit:
         return None
-    names = sorted(monthly, key=lambda name: -monthly[name])[:_MAX_NAMES]
-    items = ", ".join(f"{name} {monthly[name].digits}" for name in names)
     return (
         f"{total.digits} {CURRENCY} a month at most by list price; allowed: {Money(limit).digits} for all schedules "
-        f"and machines that stay; most expensive: {items}"
+        f"and machines that stay; most expensive: {_most_expensive(monthly)}"
     )
 
 
-def near(rules: Rules, jobs: Mapping[str, Job], costs: Mapping[str, Cost], monthly: float) -> list[Near]:
+def expected_violation(rules: Rules, expected: Mapping[str, Money]) -> str | None:
+    """Return what breaks the limit of the cost that earlier runs let expect, by job."""
+    limit, total = rules.get(EXPECTED), Money(sum(expected.values()))
+    if not isinstance(limit, float) or total <= limit:
+        return None
+    said = f"allowed: {Money(limit).digits} for all jobs; most expensive: {_most_expensive(expected)}"
+    return f"{total.digits} {CURRENCY} expected, the mean of the last runs by list price; {said}"
+
+
+def _most_expensive(amounts: Mapping[str, float]) -> str:
+    names = sorted(amounts, key=lambda name: -amounts[name])[:_MAX_NAMES]
+    return ", ".join(f"{name} {Money(amounts[name]).digits}" for name in names)
+
+
+def near(
+    rules: Rules, jobs: Mapping[str, Job], costs: Mapping[str, Cost], monthly: float, expected: float
+) -> list[Near]:
     """Find the guardrails of which a stack uses `NEAR_SHARE` or more; a preview with a broken one fails.
 
-    `monthly` is what all schedules and machines that stay cost in a month at most.
+    `monthly` is what all schedules and machines that stay cost in a month at most, `expected` what earlier runs let
+    expect.
     """
     found = [Near(MONTHLY, monthly, rules.get(MONTHLY, 0), f"{CURRENCY} a month", "")]
+    found.append(Near(EXPECTED, expected, rules.get(EXPECTED, 0), f"{CURRENCY} expected", ""))
     found += [Near(each.rule, each.sum(costs.values()), rules.get(each.rule, 0), each.unit, "") for each in FIGURES]
     for limit in LIMITS:
         counts = {name: limit.count(job) for name, job in jobs.items()}

@@ -5,7 +5,7 @@ of a stack is computed here and nowhere else; what shows it takes a Plan.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -15,6 +15,7 @@ from vertex_api.estimates import availability, prices
 from vertex_api.estimates.cost import Cost, estimate_cost, persistent_cost
 from vertex_api.estimates.prices import HOURS_PER_MONTH, ZERO, Money
 from vertex_api.estimates.quota import needed_quota, persistent_quota
+from vertex_api.estimates.runs import Past
 from vertex_api.job import Job
 from vertex_api.messages import KeyPath, show_path
 from vertex_api.mistakes import region_mismatches
@@ -37,6 +38,7 @@ class Totals:
 
     `sums` are those of `FIGURES`: `hourly`, and `ceiling` if each job runs until its timeout.
     `unpriced` and `unknown` name jobs that the sums leave out: for lack of a price, or as their spec is not known yet.
+    `expected` is the sum of `Plan.expected`.
     """
 
     sums: Mapping[str, float] = field(default_factory=lambda: {each.sum_name: each.sum(()) for each in FIGURES})
@@ -44,6 +46,7 @@ class Totals:
     unpriced: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     quota: Mapping[str, int] = field(default_factory=dict)
+    expected: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,8 @@ class Plan:
 
     `region` is where jobs are billed and must have what they use, None unless the target is `gcp`. `images` are the
     declared ones, `built` those that the program builds, without tags. `file` is the place of the stack file. `pools`
-    are those of the persistent resource. `unknown` are jobs that a preview does not know.
+    are those of the persistent resource. `unknown` are jobs that a preview does not know. `records` looks up what the
+    stack keeps of earlier runs, by job (`vertex_api.estimates.runs`): it is called when that is first needed.
     """
 
     stack: Mapping[str, Any]
@@ -65,6 +69,7 @@ class Plan:
     file: Place = field(default=lambda path, message: Problem("", show_path(path), message), compare=False)
     pools: Sequence[Mapping[str, Any]] = ()
     unknown: tuple[str, ...] = ()
+    records: Callable[[], Mapping[str, str]] = field(default=dict, compare=False)
 
     def with_program(
         self, trainings: Sequence[Training], timetables: Sequence[Timetable], built: Collection[str]
@@ -104,15 +109,7 @@ class Plan:
     @cached_property
     def prices(self) -> prices.Prices:
         """The prices on file, with the stack's own in their place."""
-        own, bundled = self.stack.get("prices"), prices.bundled_prices()
-        if own is None:
-            return bundled
-        return bundled.override(
-            (kind, name, region, prices.Price(usd, own["asOf"], own["source"]))
-            for kind in prices.KINDS
-            for name, regions in own.get(kind, {}).items()
-            for region, usd in regions.items()
-        )
+        return prices.prices_with(self.stack.get("prices"))
 
     def problems(self) -> Iterator[Problem]:
         """Find everything that is wrong with the jobs, each by itself and all together."""
@@ -163,6 +160,10 @@ class Plan:
                 yield self.file((name,) if name else ("guardrails", rule), message)
         if exceeded := guardrails.monthly_violation(self.guardrails, self.monthly):
             yield self.file(("guardrails", guardrails.MONTHLY), exceeded)
+        if guardrails.EXPECTED in self.guardrails and (
+            exceeded := guardrails.expected_violation(self.guardrails, self.expected)
+        ):
+            yield self.file(("guardrails", guardrails.EXPECTED), exceeded)
 
     def estimate(self, training: Training) -> tuple[Cost, Mapping[str, int]]:
         """Return the cost of a job and how much of each quota it needs."""
@@ -191,6 +192,22 @@ class Plan:
         if (machines := self.costs.get(PERSISTENT_RESOURCE)) and not machines.unpriced:
             found[PERSISTENT_RESOURCE] = machines.hourly * HOURS_PER_MONTH
         return found
+
+    @cached_property
+    def past(self) -> Mapping[str, Past]:
+        """What the last runs of jobs took, by name, and would cost as the jobs are now; of jobs with a record."""
+        records = self.records()
+        found = {
+            each.name: Past.of(records[each.name], each.job, self.costs.get(each.name, Cost()))
+            for each in self._known
+            if each.name in records and not each.is_scheduled
+        }
+        return {name: past for name, past in found.items() if past}
+
+    @property
+    def expected(self) -> Mapping[str, Money]:
+        """What a run is expected to cost, by job with priced earlier runs."""
+        return {name: past.expected for name, past in self.past.items() if past.expected is not None}
 
     def run_cost(self, timetable: Timetable) -> Money:
         """Return what a run of a schedule costs at most; the costs of its jobs are known."""
@@ -223,13 +240,16 @@ class Plan:
             unpriced=tuple(name for name, cost in self.costs.items() if cost.unpriced),
             unknown=self.unknown,
             quota=dict(sorted(add(self.quotas.values()).items())),
+            expected=sum(self.expected.values()),
         )
 
     @property
     def near(self) -> list[Near]:
         """The guardrails that are nearly reached."""
         jobs = {each.name: each.job for each in self._known}
-        return guardrails.near(self.guardrails, jobs, self.costs, sum(self.monthly.values()))
+        return guardrails.near(
+            self.guardrails, jobs, self.costs, sum(self.monthly.values()), sum(self.expected.values())
+        )
 
     @property
     def unavailable(self) -> Mapping[str, Sequence[str]]:

@@ -6,12 +6,12 @@ The form is the one of Pulumi's engine 3.259 (`pkg/backend/display/json.go`). Se
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from ..errors import ComponentError
-from ..settings.settings import stack_values
+from ..settings.settings import RUNS, stack_values
 
 NOT_A_PREVIEW = (ValueError, TypeError, AttributeError, KeyError, IndexError, OverflowError, RecursionError)
 """What values raise that are not those of a preview."""
@@ -91,7 +91,8 @@ class PreviewDocument:
     """A preview of the stack `stack` of the Pulumi project `project`.
 
     `steps` are those of all resources that the preview lists. `unlisted_count` is how many unchanged resources it does
-    not list: without `--show-sames`, all of them.
+    not list: without `--show-sames`, all of them. `records` are those of earlier runs that the stack's state has, by
+    the names of jobs as resources (`vertex_api.estimates.runs`).
     """
 
     project: str
@@ -100,6 +101,7 @@ class PreviewDocument:
     steps: tuple[Step, ...]
     diagnostics: tuple[Diagnostic, ...]
     unlisted_count: int
+    records: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, text: str, origin: str) -> "PreviewDocument":
@@ -118,6 +120,7 @@ class PreviewDocument:
                 for each in fields.get("diagnostics") or []
             )
             config = {str(key): str(value) for key, value in (fields.get("config") or {}).items()}
+            records = dict(record for step in fields.get("steps") or [] for record in _records(step))
             unchanged_count = int((fields.get("changeSummary") or {}).get("same", 0))
         except NOT_A_PREVIEW as error:
             reason = f": {error}" if isinstance(error, json.JSONDecodeError) else ""
@@ -132,6 +135,7 @@ class PreviewDocument:
             steps=_in_order(steps),
             diagnostics=diagnostics,
             unlisted_count=max(0, unchanged_count - sum(step.op == "same" for step in steps)),
+            records=records,
         )
 
     @property
@@ -144,6 +148,16 @@ class PreviewDocument:
         """The valid values of the stack's config, in the shape of `shapes.Stack`."""
         values, _ = stack_values(self.config)
         return values
+
+
+def _records(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the records of runs among the outputs that the step of the stack itself has in the state."""
+    if not str(fields["urn"]).rpartition("::")[0].endswith(f"::{_STACK_TYPE}"):
+        return
+    for output, found in ((fields.get("oldState") or {}).get("outputs") or {}).items():
+        if output.endswith(RUNS) and isinstance(found, Mapping):
+            prefix = output.removesuffix(RUNS)
+            yield from ((f"{prefix}{name}", each) for name, each in found.items() if isinstance(each, str))
 
 
 def _in_order(steps: Iterable[Step]) -> tuple[Step, ...]:

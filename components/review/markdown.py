@@ -8,6 +8,7 @@ from functools import partial
 from typing import TypeVar
 
 from vertex_api.errors import visible
+from vertex_api.estimates.prices import CURRENCY, Money
 from vertex_api.estimates.quota import METRIC_PREFIX
 from vertex_api.names import either
 
@@ -91,6 +92,8 @@ def _lines(review: Review, limits: ListLimits) -> Iterator[str]:
     yield from _section("Jobs", groups, limits.items, partial(_job_group, limits.names))
     yield from _section("Schedules", review.schedules, limits.items, _schedule)
     yield from _section("Grants", review.grants, limits.items, _grant)
+    earlier = [*review.earlier_runs.items()]
+    yield from _section("Earlier runs", earlier, limits.items, lambda each: f"{code(each[0])}: {each[1]}")
     yield from _totals(review, limits.items)
     yield from _section("Warnings", review.warnings, limits.items, _message)
     others = partial(_other_change, limits.names)
@@ -475,6 +478,9 @@ def _costs(review: Review, before: Totals, after: Totals) -> Iterator[str]:
     yield "|---|---:|---:|"
     for each in FIGURES:
         yield f"| {each.unit} | {each.show(before.sums[each.sum_name])} | {each.show(after.sums[each.sum_name])} |"
+    if before.expected or after.expected:
+        amounts = [Money(totals.expected).digits for totals in (before, after)]
+        yield f"| {CURRENCY} expected by earlier runs | {' | '.join(amounts)} |"
     notes = [
         f"{codes(names, _MAX_NAMES)} {text}"
         for names, text in (

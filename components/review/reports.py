@@ -11,7 +11,7 @@ import pulumi
 
 from vertex_api.estimates.availability import AS_OF, PAGE, REGIONS, accelerator_regions
 from vertex_api.estimates.cost import Cost
-from vertex_api.estimates.prices import Money, is_old
+from vertex_api.estimates.prices import ZERO, Money, is_old
 from vertex_api.estimates.quota import (
     METRIC_PREFIX,
     UNKNOWN_METRIC,
@@ -82,6 +82,8 @@ def cost_lines(plan: Plan, today: date) -> list[str]:
         for each, total in zip(FIGURES, _sums(costs.values()), strict=True)
         if any(not isinf(each.of(cost)) for cost in costs.values())
     ]
+    if expected := [plan.expected[name] for name in names if name in plan.expected]:
+        heading.append(f"{sum(expected, ZERO)} expected by earlier runs")
     heading += [f"{name} without an end" for name in endless]
     lines = [
         # The engine shows the first line alone while it is at work.
@@ -92,6 +94,7 @@ def cost_lines(plan: Plan, today: date) -> list[str]:
     ]
     if any(UNKNOWN_METRIC in row[-1] for row in rows):
         lines.append(f"  {UNKNOWN_METRIC} the name of this quota is not on file")
+    lines += [f"  {name}: {plan.past[name]}" for name in shown if name in plan.past]
     lines += _notes(costs, shown)
     if days and is_old(min(days), today):
         lines.append(f"  The prices as of {min(days)} are more than 90 days old: python -m tools.refresh_prices")

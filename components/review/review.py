@@ -1,7 +1,7 @@
 """Review: all findings of a preview, compared with a preview of the base branch if there is one."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -26,6 +26,8 @@ _NUMBERS = ("acceleratorCount", "bootDiskSizeGb", "maxReplicaCount", "minReplica
 _MAX_ITEMS = (1000, 200, 50, 20, 5)
 """How many items a list in JSON has at most, tried in this order until the JSON is short enough."""
 _MAX_TEXT_LENGTH = 500
+_RUNNING = ("submit", "run again")
+"""The actions that run a job."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,8 @@ class Review:
 
     If the preview failed, there are `problems`, and everything else but `warnings` is empty. `before` and `after` are
     None for a target without cost. `monthly_after` is what all schedules cost at most, such as `12.50 USD a month`, and
-    `monthly_before` what they do in the base. `granted_quota` has, by metric, what the preview shows as granted.
+    `monthly_before` what they do in the base. `earlier_runs` says of jobs that would run what their last runs took, by
+    name. `granted_quota` has, by metric, what the preview shows as granted.
     `unlisted_count` is how many unchanged resources the preview does not list, so that the totals lack their jobs.
     `pending_in_base`
     names what the base would change in the same way, which is left out of the findings; `only_in_base` what the base
@@ -72,6 +75,7 @@ class Review:
     near_limits: tuple[Near, ...] = ()
     monthly_before: str = ""
     monthly_after: str = ""
+    earlier_runs: Mapping[str, str] = field(default_factory=dict)
     granted_quota: Mapping[str, str] = field(default_factory=dict)
     submissions: Submissions | None = None
     unlisted_count: int = 0
@@ -116,6 +120,7 @@ def build_review(
         near_limits=tuple(after.near) if after else (),
         monthly_before=monthly(base) if base else "",
         monthly_after=monthly(preview),
+        earlier_runs=_earlier_runs(after, found_jobs),
         granted_quota=parse_quota_table(each.message for each in preview.diagnostics),
         submissions=Submissions(sum(job.submissions for job in all_jobs), _pace(preview)),
         unlisted_count=preview.unlisted_count,
@@ -129,6 +134,11 @@ def build_review(
     )
 
 
+def _earlier_runs(plan: Plan | None, jobs: Iterable[changes.JobFinding]) -> dict[str, str]:
+    past = plan.past if plan else {}
+    return {job.name: str(past[job.name]) for job in jobs if job.action in _RUNNING and job.name in past}
+
+
 def plan_of(preview: PreviewDocument, *, is_after: bool) -> Plan | None:
     """Return the plan of one side of a preview, or None if it has no jobs for Google Cloud.
 
@@ -136,7 +146,7 @@ def plan_of(preview: PreviewDocument, *, is_after: bool) -> Plan | None:
     """
     trainings, unknown = list[Training](), list[str]()
     pools, region = list[Mapping[str, Any]](), None
-    empty = Plan(preview.stack_values)
+    empty = Plan(preview.stack_values, records=lambda: preview.records)
     for step in preview.steps:
         inputs = step.new_inputs if is_after else step.old_inputs
         if inputs is None:

@@ -133,6 +133,8 @@ class Provider(dynamic.ResourceProvider):
     serialize_as_secret_always = False
     input_names: ClassVar[Sequence[str]] = ()
     """Those properties that are inputs; all others are outputs."""
+    own_prices: ClassVar[str] = ""
+    """The stack's own `prices`, as the engine passes them."""
 
     def configure(self, req: dynamic.ConfigureRequest) -> None:
         """Take the stack's pace and credentials, listen for Ctrl-C, and watch the engine, with which this process ends.
@@ -141,6 +143,7 @@ class Provider(dynamic.ResourceProvider):
         """
         credentials.use_config({key: req.config.get(key) for key in credentials.CONFIG_KEYS})
         pacing.current().override(req.config.get(pacing.CONFIG_KEY))
+        Provider.own_prices = req.config.get("vertex-training:prices") or ""
         engine.listen_for_cancellation()
         engine.watch()
         engine.report_plain_errors()

@@ -339,6 +339,7 @@ class Guardrails(ClosedTypedDict, total=False):
     maxHourlyCost: Double
     maxTotalCost: Double
     maxMonthlyCost: Double
+    maxExpectedCost: Double
     quotaCheck: Literal["off", "warn", "block"]
 
 

@@ -1,7 +1,7 @@
 """Settings: the stack file and its declarations, parsed once, with every problem reported together."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from ..plan import guardrails
 from ..plan.folders import WritableFolders
 from ..plan.plan import PERSISTENT_RESOURCE, Plan, resource_pools
 from ..plan.training import Timetable, Training
+from ..runtime import state
 from ..runtime.engine import defer_pulumi_gcp
 from ..schema import shapes
 from ..schema.source import SourceFile
@@ -29,6 +30,8 @@ from .entries import SECTIONS, load
 NAMESPACE = "vertex-training"
 """Of all keys, also in projects that have another name."""
 NUMBER = f"{NAMESPACE}:projectNumber"
+RUNS = "runs"
+"""The stack output with the records of earlier runs; that of a stack with a prefix begins with it."""
 _OF_PROVIDER = ("project", "region")
 """Keys that default to those of Pulumi's Google provider."""
 
@@ -70,8 +73,10 @@ class Settings:
         config = {**runtime_config.get_config_env(), **runtime_config.CONFIG.get(), **own}
         if config.get(f"{NAMESPACE}:target") == "gcp" and NUMBER not in config and (project := _project(config)):
             config[NUMBER] = _look_up_number(project)
-        secrets = runtime_config.get_config_secret_keys_env()
-        return cls.load_from_config(pulumi.get_project(), pulumi.get_stack(), Path.cwd(), config, prefix, secrets)
+        secrets, records = runtime_config.get_config_secret_keys_env(), state.read_texts(f"{prefix}{RUNS}")
+        return cls.load_from_config(
+            pulumi.get_project(), pulumi.get_stack(), Path.cwd(), config, prefix, secrets, records
+        )
 
     @classmethod
     def load_from_config(
@@ -82,10 +87,12 @@ class Settings:
         config: Mapping[str, str],
         prefix: str = "",
         secret_keys: Collection[str] = credentials.CONFIG_KEYS,
+        records: Callable[[], Mapping[str, str]] = dict,
     ) -> "Settings":
         """Return the settings of a stack's config (`{"vertex-training:target": "local", …}`) and its included files.
 
-        `secret_keys` are the keys that are encrypted. Raises DeclarationErrors with all problems.
+        `secret_keys` are the keys that are encrypted. `records` looks up those of earlier runs, by job. Raises
+        DeclarationErrors with all problems.
         """
         name = f"stacks/Pulumi.{stack}.yaml"
         file = root / name
@@ -116,6 +123,7 @@ class Settings:
             folders=folders,
             file=stack_file.problem,
             pools=[pool for _, pool in resource_pools(values)] if is_cloud else [],
+            records=records,
         )
         for problem in plan.problems():
             if too_many(problems):

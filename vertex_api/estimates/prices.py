@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from vertex_api.machines import MACHINES
 from vertex_api.validation.pools import DISK_TYPES
@@ -100,6 +101,19 @@ class Prices:
     def override(self, rows: Iterable[tuple[str, str, str, Price]]) -> "Prices":
         """Return these prices, replaced or extended by rows: rows of kind, name, region and price."""
         return Prices({**self.table, **{(kind, name, region): price for kind, name, region, price in rows}})
+
+
+def prices_with(own: Mapping[str, Any] | None) -> Prices:
+    """Return the bundled prices with a stack's own in their place, by kind, then name, then region."""
+    bundled = bundled_prices()
+    if own is None:
+        return bundled
+    return bundled.override(
+        (kind, name, region, Price(usd, own["asOf"], own["source"]))
+        for kind in KINDS
+        for name, regions in own.get(kind, {}).items()
+        for region, usd in regions.items()
+    )
 
 
 @cache

@@ -12,6 +12,9 @@ from vertex_training.jobs.failures import LONG_WAIT_MINUTES
 from vertex_training.jobs.identity import LedgerRecord, cover, mark
 from vertex_training.jobs.lookup import jobs
 from vertex_training.jobs.provider import run_change
+from vertex_training.runtime import target
+from vertex_training.runtime.resource import Provider
+from vertex_training.runtime.target import GoogleCloudLinks, Target
 
 from tests.components.fakes import NOON, Clock, FakeClient
 from vertex_api import errors
@@ -537,3 +540,81 @@ def test_a_slow_clock_shows_no_negative_time() -> None:
 )
 def test_a_refresh_describes_each_change(before: dict[str, Any], now: dict[str, Any], line: str | None) -> None:
     assert run_change("a", before, now) == line
+
+
+CLOUD = "//aiplatform.googleapis.com/projects/local/locations/us-central1"
+TIMES = {"startTime": "2026-01-31T12:00:00Z", "endTime": "2026-01-31T14:00:00Z"}
+TOOK = "2026-01-31T14:00:00Z 7200 s on 1 n1-standard-4"
+
+
+def add_run(api: FakeClient, name: str, state: str = SUCCEEDED) -> None:
+    pool = {"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": {"imageUri": "trainer:1"}}
+    api.add(name, labels=LABELS, jobSpec={**FOLDER, "workerPoolSpecs": [pool]}, state=state, **TIMES)
+
+
+@pytest.fixture
+def cloud(api: FakeClient, monkeypatch: pytest.MonkeyPatch) -> FakeClient:
+    """The API of Google Cloud's location."""
+    monkeypatch.setattr(target, "resolve", lambda parent: Target(api, PARENT, GoogleCloudLinks("local")))
+    return api
+
+
+def inputs(parent: str = CLOUD, **ids: str) -> dict[str, Any]:
+    return {"parent": parent, "owner": OWNER, "jobs": ids}
+
+
+def test_a_run_s_cost_is_told_once(cloud: FakeClient, capsys: pytest.CaptureFixture[str]) -> None:
+    add_run(cloud, TRAIN)
+    created = CompletionProvider().create(inputs(digits=TRAIN)).outs
+    assert created and "digits: took 2 h, 0.49 USD by list price\n" in capsys.readouterr().out
+    took = created["results"]["digits"]["took"]
+    assert took == f"{TOOK}: 0.49 USD at 0.2453 an hour"
+    other = f"{PARENT}/customJobs/9"
+    add_run(cloud, other)
+    cloud.jobs[TRAIN]["endTime"] = "2026-01-31T15:00:00Z"
+    updated = CompletionProvider().update("completion", created, inputs(digits=TRAIN, other=other)).outs
+    assert updated and updated["results"]["digits"]["took"] == took
+    assert [line for line in capsys.readouterr().out.splitlines() if "USD" in line] == [
+        "other: took 2 h, 0.49 USD by list price"
+    ]
+    cloud.jobs[TRAIN]["name"] = again = f"{PARENT}/customJobs/10"
+    cloud.jobs[again] = cloud.jobs.pop(TRAIN)
+    rerun = CompletionProvider().update("completion", updated, inputs(digits=again, other=other)).outs
+    assert rerun and rerun["results"]["digits"]["took"].startswith("2026-01-31T15:00:00Z 10800 s ")
+
+
+def test_a_refresh_keeps_what_a_run_took(cloud: FakeClient) -> None:
+    add_run(cloud, TRAIN)
+    created = CompletionProvider().create(inputs(digits=TRAIN)).outs
+    assert created and CompletionProvider().read("completion", created).outs == created
+
+
+def test_on_this_machine_a_run_costs_nothing(api: FakeClient, capsys: pytest.CaptureFixture[str]) -> None:
+    add_run(api, TRAIN)
+    assert wait(digits=TRAIN)["digits"]["took"] == TOOK
+    assert "USD" not in capsys.readouterr().out
+
+
+def test_a_failed_run_costs_too_and_is_not_kept(cloud: FakeClient, capsys: pytest.CaptureFixture[str]) -> None:
+    add_run(cloud, TRAIN, FAILED)
+    with pytest.raises(TrainingFailed):
+        completion.wait(CLOUD, OWNER, {"digits": TRAIN}, {})
+    assert "digits: took 2 h, 0.49 USD by list price\n" in capsys.readouterr().out
+
+
+def test_many_runs_that_end_at_once_are_one_sum(cloud: FakeClient, capsys: pytest.CaptureFixture[str]) -> None:
+    names = {f"job{number}": f"{PARENT}/customJobs/{number}" for number in range(20)}
+    for name in names.values():
+        add_run(cloud, name)
+    completion.wait(CLOUD, OWNER, names, {})
+    assert [line for line in capsys.readouterr().out.splitlines() if "USD" in line] == [
+        "20 jobs: took 9.81 USD by list price"
+    ]
+
+
+def test_a_run_costs_by_the_stack_s_own_prices(cloud: FakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = '{"asOf": "2026-01-01", "source": "ours", "vcpu": {"N1": {"us-central1": 1}}}'
+    monkeypatch.setattr(Provider, "own_prices", own)
+    add_run(cloud, TRAIN)
+    (result,) = completion.wait(CLOUD, OWNER, {"digits": TRAIN}, {}).values()
+    assert result["took"] == f"{TOOK}: 8.20 USD at 4.0999 an hour"

@@ -1,6 +1,7 @@
 """Guardrails: what breaks one is a problem like any other, with its line, the rule and what is allowed."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -215,8 +216,10 @@ BROKEN: dict[str, Any] = {
 """Of each guardrail a value that `JOBS` break."""
 
 
-# quotaCheck is for what Google answers, and maxMonthlyCost for schedules.
-@pytest.mark.parametrize("rule", sorted(Guardrails.__annotations__.keys() - {"quotaCheck", "maxMonthlyCost"}))
+# quotaCheck is for what Google answers, maxMonthlyCost for schedules, and maxExpectedCost for jobs that have run.
+@pytest.mark.parametrize(
+    "rule", sorted(Guardrails.__annotations__.keys() - {"quotaCheck", "maxMonthlyCost", "maxExpectedCost"})
+)
 def test_each_guardrail_blocks(tmp_path: Path, rule: str) -> None:
     found = problems(tmp_path, stack({rule: BROKEN[rule]}, CLOUD_INCLUDING), jobs=JOBS)
     assert found and all(f"guardrails.{rule}: " in line for line in found)
@@ -312,3 +315,20 @@ def test_guardrails_check_another_stack_s_image_once_known() -> None:
     with pytest.raises(ImageRefused, match=r'^images.trainer: guardrails.registries: "registry.test/team-b/trainer@'):
         check("registry.test/team-b/trainer@sha256:0")
     assert image_check({}, "trainer")("anywhere/trainer") == "anywhere/trainer"
+
+
+@pytest.mark.parametrize("limit", [0.29, 0.31])
+def test_an_expected_cost_counts_jobs_that_have_run(tmp_path: Path, limit: float) -> None:
+    # 0.24527967 an hour of one trial, as above: 0.3066 for a mean of 4,500 seconds. `train` has no run.
+    record = "\n".join(
+        f"2026-11-2{day}T09:00:00Z 900 s, {busy} s of 3 trials on 1 n1-standard-4"
+        for day, busy in ((1, 3600), (2, 5400))
+    )
+    plan = load(tmp_path, stack({"maxExpectedCost": limit}, CLOUD_INCLUDING), jobs=JOBS).plan
+    plan = replace(plan, records=lambda: {"search": record})
+    broken = (
+        "stacks/Pulumi.dev.yaml:7: vertex-training:guardrails.maxExpectedCost: 0.31 USD expected, the mean of the "
+        "last runs by list price; allowed: 0.29 for all jobs; most expensive: search 0.31"
+    )
+    assert [str(each) for each in plan.sum_problems()] == ([broken] if limit < 0.3 else [])
+    assert [each.text for each in plan.near] == [f"0.31 of {limit} USD expected"]

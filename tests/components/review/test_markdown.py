@@ -1,6 +1,7 @@
 """Reviews as Markdown: `python -m tests.components.review.recorded_previews` writes the golden files anew."""
 
 import json
+from typing import Any
 
 import pytest
 from vertex_training.review.changes import Cause, JobFinding
@@ -45,6 +46,26 @@ def test_a_review_shows_no_path_of_the_machine(case: str) -> None:
     review = build_review(parse(read_recorded(case)))
     for text in (render_markdown(review), render_json(review)):
         assert not [part for part in ("/home/", "/tmp/", "site-packages", "project:///", "Traceback") if part in text]
+
+
+def test_a_review_has_the_last_runs_of_jobs_that_would_run() -> None:
+    fields = read_recorded("machine-change")
+    state = find_stack(fields)
+    line = "2026-11-2{}T09:00:00Z {} s on 1 n1-standard-4"
+    records = {"train": f"{line.format(1, 7200)}\n{line.format(2, 10800)}", "unknown": line.format(1, 1)}
+    state["oldState"]["outputs"] = {"runs": records, "eu-runs": "of a team's own", "others": {"search": 1}}
+    review = build_review(parse(fields))
+    assert review.earlier_runs.keys() == {"train"}
+    text = render_markdown(review)
+    assert f"**Earlier runs**\n\n- `train`: {review.earlier_runs['train']}\n" in text
+    (expected,) = [each for each in text.splitlines() if each.startswith("| USD expected by earlier runs |")]
+    before, after = expected.split("|")[2:4]
+    assert 0 < float(before) < float(after)  # the seconds are priced by the machines of each side
+
+
+def find_stack(fields: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = next(step for step in fields["steps"] if "::pulumi:pulumi:Stack::" in step["urn"])
+    return found
 
 
 def test_a_long_review_counts_what_it_cuts() -> None:

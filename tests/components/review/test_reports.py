@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from unittest import mock
@@ -46,6 +47,15 @@ def test_the_page_shows_the_printed_report(tmp_path: Path) -> None:
     (kept,) = re.findall(r"^```yaml\nvertex-training:persistentResource:\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     stacks = page_settings(tmp_path), page_settings(tmp_path, persistentResource=yaml.safe_load(kept))
     assert blocks("Cost in ") == ["\n".join(cost_lines(settings.plan, TODAY)) for settings in stacks]
+
+
+def test_the_page_shows_the_last_runs(tmp_path: Path) -> None:
+    (record,) = blocks("2026-")
+    plan = replace(page_settings(tmp_path).plan, records=lambda: {"search": record, "gone": record})
+    lines = cost_lines(plan, TODAY)
+    assert blocks("  search: ") == [line for line in lines if "the last" in line]
+    heading = "Cost in us-central1: 104.74 USD an hour, 5,336.01 USD at most, "
+    assert lines[0].startswith(heading) and f"`{lines[0].removeprefix(heading)}`" in PAGE
 
 
 def test_the_page_shows_the_guardrail_violations(tmp_path: Path) -> None:
