@@ -2,12 +2,13 @@
 
 import argparse
 
-from benchmarks import context, database, gcloud, logs, overhead, pulumi, review, search
+from benchmarks import context, database, gcloud, logs, overhead, pulumi, review, runs, search
 
 _SECTIONS = {
     "context": context.rows,
     "preview": pulumi.preview_rows,
     "review": review.rows,
+    "runs": runs.rows,
     "calls": pulumi.call_rows,
     "up": pulumi.up_rows,
     "overhead": overhead.rows,
