@@ -22,10 +22,11 @@ def shape(line: str) -> str:
     return re.sub(r"\d[\d.]*", "N", line)
 
 
-def preempted(example: Example) -> Ended:
-    """The job, whose machine is taken away as the page says."""
+def preempted(example: Example, after: str = "1") -> Ended:
+    """The job, whose machine is taken away as the page says; sooner, as numpy is loaded before PyTorch would be."""
     (line,) = [line for line in example.shown("$ vertex-emulator") if "inject" in line]
-    done = command(*line.split()[2:], data=example.emulator.data)
+    *arguments, option, _ = line.split()[2:]
+    done = command(*arguments, option, after, data=example.emulator.data)
     assert done.returncode == 0, done.stderr
     return example.run(RUN)
 

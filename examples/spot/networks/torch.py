@@ -24,7 +24,7 @@ class Network:
         self._optimizer.zero_grad()
         loss.backward()
         self._optimizer.step()
-        return float(loss)
+        return float(loss.detach())
 
     def measure(self, points: Any, labels: Any) -> dict[str, float]:
         """Return the loss, and the share of points whose side it knows."""
