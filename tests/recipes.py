@@ -1,4 +1,4 @@
-"""The recipes of docs/ci.md and docs/emulator.md: what their files hold, and their steps as shell scripts."""
+"""The recipes of docs/ci.md, emulator.md and releasing.md: what their files hold, and their steps as shell scripts."""
 
 import re
 from collections.abc import Mapping
@@ -19,6 +19,12 @@ def texts() -> tuple[str, str]:
 def emulator_workflow() -> str:
     """The file for GitHub Actions that tests with the emulator."""
     (text,) = re.findall(r"```yaml\n(.*?)\n```\n", PAGE.with_name("emulator.md").read_text(), re.DOTALL)
+    return f"{text}\n"
+
+
+def release_workflow() -> str:
+    """The file for GitHub Actions that publishes a version."""
+    (text,) = re.findall(r"```yaml\n(.*?)\n```\n", PAGE.with_name("releasing.md").read_text(), re.DOTALL)
     return f"{text}\n"
 
 

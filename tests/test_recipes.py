@@ -22,7 +22,7 @@ def test_actionlint_finds_nothing_in_the_workflows(tmp_path: Path) -> None:
     program = go_program.built("github.com/rhysd/actionlint/cmd/actionlint", "v1.7.7")
     (tmp_path / ".github" / "workflows").mkdir(parents=True)
     workflow = tmp_path / ".github" / "workflows" / "training.yml"
-    for text in (recipes.texts()[0], recipes.emulator_workflow()):
+    for text in (recipes.texts()[0], recipes.emulator_workflow(), recipes.release_workflow()):
         workflow.write_text(text)
         checked = subprocess.run(
             [program, "-shellcheck=", "-pyflakes=", workflow], cwd=tmp_path, capture_output=True, text=True
@@ -122,3 +122,28 @@ def test_gitlab_s_steps_write_workload_identity_credentials(tmp_path: Path) -> N
     assert credentials.service_account_email == DEPLOYER
     assert credentials.info["audience"] == f"//iam.googleapis.com/{PROVIDER}"
     assert credentials.retrieve_subject_token(None) == TOKEN
+
+
+@pytest.mark.parametrize(
+    ("tag", "heading", "refusal"),
+    [
+        ("v9.9.9", "## 9.9.9", ""),
+        ("v9.9.8", "## 9.9.9", "the tag v9.9.8 is not v9.9.9"),
+        ("v9.9.9", "## 9.9.9 (unreleased)", "CHANGELOG.md has no section '## 9.9.9'"),
+    ],
+)
+def test_a_release_needs_its_tag_and_its_changes(tag: str, heading: str, refusal: str, tmp_path: Path) -> None:
+    (tmp_path / "vertex_api").mkdir()
+    (tmp_path / "vertex_api" / "__init__.py").write_text('__version__ = "9.9.9"\n')
+    (tmp_path / "CHANGELOG.md").write_text(f"# Changelog\n\n{heading}\n")
+    check = next(
+        step["run"] for step in yaml.safe_load(recipes.release_workflow())["jobs"]["build"]["steps"] if "run" in step
+    )
+    done = subprocess.run(
+        ["bash", "-e", "-c", check],
+        cwd=tmp_path,
+        env={**os.environ, "GITHUB_REF_NAME": tag},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout.strip()) == (int(bool(refusal)), refusal)

@@ -1,6 +1,7 @@
 """The wheel: exactly the three rooms, small, and with honest metadata."""
 
 import subprocess
+import sys
 import tomllib
 import zipfile
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from tests.packaging.building import OFFLINE, PIP, ROOMS, wheel
 from tools.template import CHECKOUT, copy_checkout, tracked_files
 from vertex_api import __version__
 
-MAX_BYTES = 900_000
+MAX_BYTES = 1_000_000
 """What CI machines download for each preview, without the extra `emulator`. A sixth of it is the names of files."""
 EXTRA_ONLY = {"egobox", "numpy", "starlette", "uvicorn"}
 INFO = f"vertex_training-{__version__}.dist-info"
@@ -60,6 +61,18 @@ def test_the_wheel_holds_the_three_rooms_only() -> None:
 
 def test_the_wheel_is_small() -> None:
     assert wheel().stat().st_size <= MAX_BYTES
+
+
+def test_the_sdist_builds_the_same_wheel(tmp_path: Path) -> None:
+    copy_checkout(tmp_path / "checkout")
+    build = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
+    subprocess.run([sys.executable, "-c", build, tmp_path], cwd=tmp_path / "checkout", check=True, capture_output=True)
+    (sdist,) = tmp_path.glob("*.tar.gz")
+    subprocess.run([*PIP, "wheel", *OFFLINE, "--wheel-dir", tmp_path, sdist], check=True)
+    (built,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(built) as made, zipfile.ZipFile(wheel()) as known:
+        contents = [{each.filename: each.CRC for each in archive.infolist()} for archive in (made, known)]
+    assert contents[0] == contents[1]
 
 
 def test_the_metadata_name_licence_version_and_links() -> None:
