@@ -102,6 +102,19 @@ examples:
 
 exit codes: 0 no job failed; 1 one did; 2 nothing was rehearsed
 """
+_DATA = """\
+Writes what the data of a stack is now into data.lock, or compares it with that: the names, sizes and
+checksums of objects and files, the rows and last change of tables. Nothing is downloaded. A preview
+reads data.lock alone, and runs the jobs again whose data it says has changed.
+"""
+_DATA_EPILOG = """\
+examples:
+  vertex-training data lock --stack dev
+  vertex-training data lock --stack dev train
+  vertex-training data status --stack dev        in CI: is the lock current?
+
+exit codes: 0 done, and with status all data is as locked; 1 not; 2 it cannot be told, or wrong usage
+"""
 _CONVERT = """\
 Converts a training job of the legacy AI Platform Training (a Job, or a TrainingInput alone; YAML or
 JSON) into a declaration, and writes it to standard output. Comments in it name what Vertex AI does
@@ -186,6 +199,16 @@ def _parser() -> Parser:
     command.add_argument("--save", type=Path, metavar="FILE", help="write the report as JSON, too")
     command.add_argument("--format", choices=("table", "markdown", "json"), default="table", help="default: table")
 
+    help = "lock what a stack's data is, and say whether it still is"
+    command = add("data", _data, help, _DATA, _DATA_EPILOG)
+    verbs = command.add_subparsers(required=True, metavar="VERB")
+    for verb, help in (("lock", "write what the data is now"), ("status", "compare it with the lock")):
+        each = verbs.add_parser(verb, help=help, description=_DATA, epilog=_DATA_EPILOG)
+        each.formatter_class = argparse.RawDescriptionHelpFormatter
+        each.add_argument("names", nargs="*", metavar="NAME", help="default: all data that the stack declares")
+        each.add_argument("--stack", metavar="S", help="whose declarations; default: the one with target local")
+        each.set_defaults(run=_data, verb=verb)
+
     help = "check that a plan is newer than the stack's state"
     command = add("check-plan", _check_plan, help, _CHECK_PLAN, _CHECK_PLAN_EPILOG)
     command.add_argument("plan", metavar="plan.json", help="the file of `pulumi preview --save-plan`")
@@ -252,6 +275,12 @@ def _rehearse(args: argparse.Namespace) -> int:
 
     names = ("preview", "stack", "only", "set", "secret", "against", "save", "format")
     return rehearse(Options(**{name: getattr(args, name) for name in names}))
+
+
+def _data(args: argparse.Namespace) -> int:
+    from . import datalock
+
+    return (datalock.lock if args.verb == "lock" else datalock.status)(args.stack, args.names)
 
 
 def _parity(args: argparse.Namespace) -> int:

@@ -71,6 +71,14 @@ class UploadFailed(ComponentError):
     """A file cannot be put where jobs find it, or one that a job has written not be read."""
 
 
+class DataUnreadable(ComponentError):
+    """What data there is under a URI cannot be told."""
+
+
+class DataLockUnusable(ComponentError, pulumi.RunError):
+    """The lock of data cannot be read."""
+
+
 class ImageNotPromoted(ComponentError, pulumi.RunError):
     """Another stack has not built the image that this one runs."""
 

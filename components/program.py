@@ -3,10 +3,14 @@
 import asyncio
 import gc
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pulumi
 
+from .data import lock
+from .data.lock import LockedData
+from .errors import DeclarationErrors, Problem
 from .plan.program import Foundation, offer_foundation
 from .review.reports import show_reports
 from .runtime import engine
@@ -42,13 +46,16 @@ class TrainingStack(pulumi.ComponentResource):
         self.settings = Settings.load(own, prefix)
         super().__init__("vertex-training:index:TrainingStack", name, None, opts)
         show_reports(self.settings.plan)
+        #: The data that the stack declares, as its lock has it: `CustomJob(…, data={"train": stack.data["train"]})`.
+        self.data: Mapping[str, LockedData] = lock.resolve(Path.cwd(), pulumi.get_stack(), self.settings.data)
+        _report_unlocked(self.settings, self.data)
         #: The target's resources, for what the program adds: `CustomJob(…, foundation=stack.foundation)`.
         self.foundation = create_foundation(self.settings, pulumi.ResourceOptions(parent=self))
         offer_foundation(self.foundation)
         self.images = Images(self.settings, self.foundation, self)
         self.packages = Packages(self.settings, self.foundation, self)
         sources = Sources(self.images, self.packages)
-        self._jobs = Jobs(self.settings, self.foundation, sources, self)
+        self._jobs = Jobs(self.settings, self.foundation, sources, self, self.data)
         self.schedules = Schedules(self.settings, self.foundation, sources, self)
         self.register_outputs({})
 
@@ -78,6 +85,25 @@ class TrainingStack(pulumi.ComponentResource):
         if self.schedules.resources:
             found["schedules"] = {name: each.status for name, each in self.schedules.resources.items()}
         return found
+
+
+def _report_unlocked(settings: Settings, data: Mapping[str, LockedData]) -> None:
+    """Warn of data that jobs refer to and that is not locked; with target `gcp`, refuse it unless `verify` is `warn`.
+
+    Raises DeclarationErrors.
+    """
+    used = {name for job in settings.jobs if not job.is_adopted for name in job.data}
+    missing = {name: settings.data[name] for name in sorted(used) if not data[name].summary}
+    problems: dict[bool, list[Problem]] = {True: [], False: []}
+    for name, each in missing.items():
+        command = f"vertex-training data lock --stack {pulumi.get_stack()} {name}"
+        problem = each.place((), f"is not locked, so no change of {each.uri} runs a job again; run `{command}`")
+        if each.verify != "off":
+            problems[bool(settings.cloud) and each.verify == "error"].append(problem)
+    if problems[True]:
+        raise DeclarationErrors(problems[True])
+    if problems[False] and pulumi.runtime.is_dry_run():
+        pulumi.warn("\n".join(map(str, problems[False])))
 
 
 _taken: PerRun[dict[str, str]] = PerRun()

@@ -16,6 +16,7 @@ from vertex_api.estimates.runs import extended
 from vertex_api.job import MODEL_DIR, Job
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, SUCCEEDED_STATES, TRAINING_PIPELINE
 
+from .data.lock import LockedData
 from .errors import ImageNotPromoted
 from .images.declaration import is_built_here, warn_unpinned
 from .images.resource import TrainingImage
@@ -163,7 +164,9 @@ class Jobs:
         foundation: Foundation,
         sources: Sources,
         parent: pulumi.Resource | None = None,
+        data: Mapping[str, LockedData] | None = None,
     ) -> None:
+        self._data = data or {}
         self._settings, self._foundation, self._sources, self._parent = settings, foundation, sources, parent
         self._trainings = {each.name: each for each in settings.jobs}
         self.resources: dict[str, JobResource] = {}
@@ -200,6 +203,7 @@ class Jobs:
             foundation=self._foundation,
             secrets={name: self._settings.secrets[name] for name in sorted(names["secrets"])},
             jobs={name: self.resources[name] for name in sorted(training.referenced)},
+            data={name: self._data[name] for name in sorted(training.data)},
             opts=pulumi.ResourceOptions(parent=self._parent, depends_on=dependencies),
         )
 

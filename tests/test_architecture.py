@@ -19,7 +19,7 @@ LAYERS = {
     "components": (
         ("errors", "files", "providers"),
         ("rehearsals", "schema", "runtime"),
-        ("plan",),
+        ("data", "plan"),
         (
             "images",
             "packages",
@@ -29,7 +29,7 @@ LAYERS = {
         ("jobs",),
         ("settings", "schedules"),
         ("review", "targets.gcp"),
-        ("doctor", "parity", "rehearsal", "stack", "targets"),
+        ("datalock", "doctor", "parity", "rehearsal", "stack", "targets"),
         ("cli", "program"),
         ("",),
     ),

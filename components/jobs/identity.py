@@ -33,21 +33,28 @@ def stack_filter(stack: str) -> str:
 def run_digest(spec: Job, rerun: str, upstream: Sequence[str] = ()) -> str:
     """Return eight hex digits that differ whenever the job would run anew: the folder of a run's outputs.
 
-    `upstream` are the run digests of the jobs whose results it uses. Previews show the digest, so it does not depend on
-    secrets.
+    `upstream` are the run digests of the jobs whose results it uses, and the digests of its data. Previews show the
+    digest, so it does not depend on secrets.
     """
     return _digest(spec.kind.collection, spec.fields, rerun or 0, *upstream)[:8]
 
 
-def job_token(spec: Job, owner: str, secrets: Mapping[str, str], rerun: str, referenced: Mapping[str, str]) -> str:
+def job_token(
+    spec: Job,
+    owner: str,
+    secrets: Mapping[str, str],
+    rerun: str,
+    referenced: Mapping[str, str],
+    data: Sequence[str] = (),
+) -> str:
     """Return 32 hex digits that are equal for equal jobs of one resource: the key of an idempotent create.
 
     `owner` is `<pulumi project>/<stack>/<resource name>`, `referenced` the resource names of the jobs whose results it
-    uses, and of its TensorBoard, by reference: when one of them is another one, this is another job.
+    uses, and of its TensorBoard, by reference: when one of them is another one, this is another job. `data` are the
+    digests of its locked data.
     """
-    return _digest(
-        spec.kind.collection, owner, spec.fields, secrets, rerun or 0, *([referenced] if referenced else [])
-    )[:32]
+    others = ([referenced] if referenced else []) + ([[*data]] if data else [])
+    return _digest(spec.kind.collection, owner, spec.fields, secrets, rerun or 0, *others)[:32]
 
 
 def mark(ledger_id: str, job_name: str) -> str:

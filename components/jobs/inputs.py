@@ -11,7 +11,7 @@ from ..plan.training import deletion_policy
 from ..schema import interpolation
 from ..schema.interpolation import Tables
 
-REPLACING = ("spec", "secrets", "jobs", "tensorboard", "rerun", "parent", "adopt")
+REPLACING = ("spec", "secrets", "jobs", "tensorboard", "data", "rerun", "parent", "adopt")
 """An edit of one of these replaces a submitted job."""
 REPLACING_ADOPTED = ("parent",)
 """An edit of what is declared of an adopted job compares it anew, and replaces nothing.
@@ -27,7 +27,8 @@ class Inputs:
     `owner` is `<pulumi project>/<stack>/<resource name>`, `parent` the full resource name of the job's location,
     `upstream` the resource names of the jobs whose results it uses, `on_delete` one of delete, cancel and keep, `adopt`
     the resource name of a job to adopt, None for a job to submit. `tensorboard` is the name of the TensorBoard that the
-    stack creates, None if the job does not use it.
+    stack creates, None if the job does not use it. `data` is what the lock has of the data that the job refers to, by
+    name (`data.lock.Locked.summary`), and `verify` what a difference from it means where that is not an error.
     """
 
     spec: Job
@@ -39,6 +40,8 @@ class Inputs:
     on_delete: str
     adopt: str | None
     tensorboard: str | None
+    data: Mapping[str, Mapping[str, Any]]
+    verify: Mapping[str, str]
 
     @classmethod
     def parse(cls, kind: Kind, props: Mapping[str, Any]) -> "Inputs":
@@ -53,6 +56,8 @@ class Inputs:
             on_delete=deletion_policy(props.get("lifecycle") or {}, is_adopted=bool(props.get("adopt"))),
             adopt=props.get("adopt"),
             tensorboard=props.get("tensorboard"),
+            data=props.get("data") or {},
+            verify=props.get("verify") or {},
         )
 
     @property
@@ -64,6 +69,11 @@ class Inputs:
     def stack(self) -> str:
         """The name of the stack with its project, `<pulumi project>/<stack>`."""
         return self.owner.rpartition("/")[0]
+
+    @property
+    def digests(self) -> list[str]:
+        """The digests of its data, each with its name."""
+        return [f"{name} {summary['digest']}" for name, summary in sorted(self.data.items())]
 
     @property
     def error_prefix(self) -> str:

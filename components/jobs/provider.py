@@ -39,7 +39,19 @@ class JobProvider(Provider):
     """Jobs are immutable: a new spec is a new job. Only `delete` may take a while, until a cancelled job has ended."""
 
     kind: ClassVar[Kind]
-    input_names = ("owner", "parent", "spec", "secrets", "jobs", "tensorboard", "rerun", "adopt", "lifecycle")
+    input_names = (
+        "owner",
+        "parent",
+        "spec",
+        "secrets",
+        "jobs",
+        "tensorboard",
+        "data",
+        "verify",
+        "rerun",
+        "adopt",
+        "lifecycle",
+    )
 
     def check(self, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.CheckResult:
         inputs = {name: news[name] for name in self.input_names if news.get(name) is not None}

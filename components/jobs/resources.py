@@ -13,6 +13,7 @@ from vertex_api.job import Job
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 
 from .. import providers
+from ..data.lock import LockedData
 from ..plan.program import Foundation, default_foundation
 from ..plan.rules import expand_name
 from ..plan.training import Defaults, Training
@@ -46,6 +47,7 @@ class _Job(DynamicResource, Generic[Spec]):
         lifecycle: shapes.Lifecycle | None = None,
         secrets: Mapping[str, pulumi.Input[str]] | None = None,
         jobs: "Mapping[str, CustomJob | HyperparameterTuningJob | TrainingPipeline] | None" = None,
+        data: "Mapping[str, LockedData] | None" = None,
     ) -> None:
         foundation = foundation or default_foundation()
         self._foundation, self._place = foundation, (name, opts.parent if opts else None)
@@ -65,6 +67,9 @@ class _Job(DynamicResource, Generic[Spec]):
             training = foundation.program.make(self.kind, name, args, lifecycle or {}, secrets or {}, results)
         self._rerun, self._adopted = training.lifecycle.get("rerun", ""), ""
         self._upstream: list[pulumi.Input[str]] = [job.run_digest for _, job in sorted(used.items())]
+        locked = {key: each for key, each in (data or {}).items() if each.summary and not training.is_adopted}
+        summaries = {key: each.summary or {} for key, each in sorted(locked.items())}
+        self._upstream += [f"{key} {summary['digest']}" for key, summary in summaries.items()]
         if training.is_adopted:
             # What it has beside what is declared stays as it is. A job that is adopted anew is another upstream job.
             self._spec: Any = training.spec
@@ -81,9 +86,12 @@ class _Job(DynamicResource, Generic[Spec]):
             if is_declared
             else foundation.program.fields(self._spec, foundation.job_dependencies)
         )
-        super().__init__(
-            self.provider(), name, self._inputs(name, fields, training.lifecycle, secrets, used), self._options(opts)
-        )
+        props = self._inputs(name, fields, training.lifecycle, secrets, used)
+        if locked:
+            props["data"] = summaries
+            if modes := {key: each.verify for key, each in locked.items() if each.verify != "error"}:
+                props["verify"] = modes
+        super().__init__(self.provider(), name, props, self._options(opts))
 
     def _inputs(
         self,
@@ -238,6 +246,9 @@ class CustomJob(_Job[CustomJobArgs]):
     - `secrets`: the values of `${secrets.NAME}`, filled in when the job is submitted, and encrypted in the state.
     - `jobs`: the jobs behind `${jobs.NAME.RESULT}`, by names of your own; let this one depend on a `Completion` of
       them. With `other.result(RESULT)` in a text, both happen by themselves. `result_names` are what it takes.
+
+    - `data`: what it trains on, of the stack's `TrainingStack.data`, by names of your own: the job runs again when its
+      lock changes, and is not submitted if the data is not as locked. `data["train"].uri` is for a text in the spec.
 
     Outputs: `resource_name` (and `id`), `state` and `page`; `run` has them too, as `name`, `state` and `page`, with
     `logs`, the command that prints the log, and after a refresh with the `error` of a failed job, and of a search its

@@ -34,7 +34,9 @@ def submit(api: Target, inputs: Inputs, tables: interpolation.Tables) -> JobJson
     references in its spec. Raises VertexError and SubmitFailed.
     """
     kind = inputs.spec.kind
-    token = identity.job_token(inputs.spec, inputs.owner, inputs.secrets, inputs.rerun, inputs.referenced)
+    token = identity.job_token(
+        inputs.spec, inputs.owner, inputs.secrets, inputs.rerun, inputs.referenced, inputs.digests
+    )
     labels = identity.own_labels(inputs.owner, token)
     jobs = submitted().jobs(api, kind, inputs.stack)
     equivalent = jobs.usable(token)
@@ -45,6 +47,11 @@ def submit(api: Target, inputs: Inputs, tables: interpolation.Tables) -> JobJson
         remove_orphans(api.client, ledger.full_stack, dict.fromkeys(orphans, inputs.name))
     if equivalent:
         return equivalent
+    if inputs.data:
+        # Imported here, because most jobs have no locked data.
+        from ..data.verify import verify
+
+        verify(inputs.data, inputs.verify, inputs.parent, inputs.error_prefix)
     job = interpolation.expand(inputs.spec.fields, tables)
     job["labels"] = {**job.get("labels", {}), **labels}
     with explain_refusals(inputs.spec, api):

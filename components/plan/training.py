@@ -39,6 +39,7 @@ class Training:
     `spec` is None if it has problems, and an output as long as it has outputs of other resources in it. In a
     declaration's, references to images, packages, secrets and jobs are left. `referenced` are the jobs whose results
     it refers to. `region` is where a job of a preview runs; elsewhere its stack says so. `rehearse` makes it small.
+    `data` are the names of the declared data that it refers to.
     """
 
     kind: Kind
@@ -49,6 +50,7 @@ class Training:
     place: Place = field(default=lambda path, message: Problem("", show_path(path), message), compare=False)
     region: str = ""
     rehearse: shapes.Rehearse = field(default_factory=lambda: shapes.Rehearse(), compare=False)
+    data: frozenset[str] = frozenset()
 
     @classmethod
     def parse(

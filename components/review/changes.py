@@ -13,6 +13,7 @@ from typing import Any
 
 from vertex_api.names import KINDS, Kind
 
+from ..data import lock
 from ..plan.training import deletion_policy, is_upcoming
 from ..runtime import DYNAMIC_TYPE
 from .document import Diagnostic, Step
@@ -163,9 +164,10 @@ _VERSION = re.compile(r"(@sha256:[0-9a-f]{12}|:[^:/@]+$)")
 
 @dataclass(frozen=True)
 class Cause:
-    """Why a job runs again. `kind`: `image`, `package`, `job` (upstream), `field`, or `request`, as by `--replace`.
+    """Why a job runs again. `kind`: `image`, `package`, `data`, `job` (upstream), `field`, or `request` (`--replace`).
 
-    `name` is that of the image, package or upstream job, or the path of the field.
+    `name` is that of the image, package, data or upstream job, or the path of the field. Of data, `new_text` says what
+    changes.
     """
 
     kind: str
@@ -240,11 +242,20 @@ class _Causes:
         """Return the causes of a job's changes, without those that follow from new output folders of upstream jobs."""
         upstream = (step.new_inputs or {}).get("jobs") or {}
         moved = [self._folders[name] for name in upstream if name in self._folders]
-        return self.of(change for change in input_changes(step) if not _follows(change, moved))
+        changes = [change for change in input_changes(step) if not _follows(change, moved)]
+        data = dict.fromkeys(str(change.path[1]) for change in changes if change.path[0] == "data" and change.path[1:])
+        old, new = ((side or {}).get("data") or {} for side in (step.old_inputs, step.new_inputs))
+        return self.of(
+            (change for change in changes if change.path[0] not in ("data", "verify") or not change.path[1:]),
+            [Cause("data", name, new_text=_data_text(old.get(name), new.get(name))) for name in data],
+        )
 
-    def of(self, changes: Iterable[InputChange]) -> tuple[Cause, ...]:
-        """Return the causes of these changes, each once; without changes, the replacement was requested."""
-        own: list[Cause] = []
+    def of(self, changes: Iterable[InputChange], data: Sequence[Cause] = ()) -> tuple[Cause, ...]:
+        """Return the causes of these changes, each once; without changes, the replacement was requested.
+
+        `data` are the causes that changed data is.
+        """
+        own: list[Cause] = [*data]
         folders: list[Cause] = []
         for change in changes:
             causes = folders if change.path[-2:] == _OUTPUT_FOLDER else own
@@ -259,6 +270,14 @@ class _Causes:
         if change.path[-1] in _IMAGE_FIELDS and change.new_text:
             return _image_cause(str(change.old_value or ""), str(change.new_value))
         return Cause("field", change.path_text, change.old_text, change.new_text)
+
+
+def _data_text(old: Any, new: Any) -> str:
+    """Return what changes of locked data, from the inputs that a job has of it."""
+    try:
+        return lock.describe(old, new)
+    except (AttributeError, KeyError, StopIteration, TypeError, ValueError):
+        return "changed"
 
 
 def _image_cause(old_uri: str, new_uri: str) -> Cause:

@@ -441,6 +441,8 @@ def _schedule(schedule: ScheduleFinding) -> str:
 def _cause(cause: Cause) -> str:
     if cause.kind == "request":
         return "a request, as by `--replace`, or the provider's"
+    if cause.kind == "data":
+        return f"data {code(cause.name)}: {visible(cause.new_text or '')}"
     noun = {"job": "upstream job ", "field": ""}.get(cause.kind, f"{cause.kind} ")
     has_values = cause.old_text is not None or cause.new_text is not None
     values = f" {_values(cause.old_text, cause.new_text)}" if has_values else ""

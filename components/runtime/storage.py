@@ -13,6 +13,7 @@ from functools import partial
 from typing import IO, Any, Protocol
 
 from vertex_api import credentials
+from vertex_api.client import Endpoint
 
 from ..errors import UploadFailed
 from . import emulator
@@ -22,6 +23,8 @@ _TYPE = "application/gzip"
 MAX_UPLOAD_SECONDS = 3600.0
 MAX_READ_SECONDS = 10.0
 """Of each call that reads an object: what is read is small, and a run waits for it."""
+MAX_LIST_SECONDS = 600.0
+"""Of each page of a list: the emulator computes the checksums of its objects."""
 _MAX_UPLOADS = 5
 """Of one object that others write at the same time."""
 
@@ -223,6 +226,37 @@ class CloudStorage:
             yield read
 
 
+@dataclass(frozen=True)
+class Listed:
+    """An object in a list; a composite one has no `md5`."""
+
+    name: str
+    size: int
+    generation: str
+    crc32c: str
+    md5: str
+
+
+_LISTED_FIELDS = "items(name,size,generation,crc32c,md5Hash),nextPageToken"
+
+
+def listing(full_location_name: str, bucket: str, prefix: str) -> Iterator[Listed]:
+    """Yield the objects whose names begin with `prefix`, in order, page by page. Raises UploadFailed.
+
+    The emulator starts if the target is local; its checksums take as long as it takes to read the objects.
+    """
+    role, after_loss = "storage.objectViewer", "run the command again"
+    endpoint = emulator.start() if full_location_name.startswith(LOCAL_PREFIX) else None
+    with (
+        _errors_in_one_line(f"gs://{bucket}/{prefix}", role, after_loss),
+        _client(MAX_LIST_SECONDS, endpoint) as client,
+    ):
+        for blob in client.list_blobs(bucket, prefix=prefix or None, fields=_LISTED_FIELDS, timeout=MAX_LIST_SECONDS):
+            if not (blob.crc32c and isinstance(blob.size, int)):
+                raise ValueError("an object has a size and a checksum")
+            yield Listed(str(blob.name), blob.size, _generation(blob), str(blob.crc32c), str(blob.md5_hash or ""))
+
+
 def _generation(blob: Any) -> str:
     """Return the generation of an object, which all objects have. Raises ValueError for an answer without one."""
     if not blob.generation:
@@ -246,17 +280,26 @@ def _blob_of(client: Any, uri: str) -> Any:
 
 
 @contextmanager
-def _client(seconds: float) -> Iterator[Any]:
-    """Yield Google's client, each call of which may take `seconds`."""
+def _client(seconds: float, endpoint: Endpoint | None = None) -> Iterator[Any]:
+    """Yield Google's client, each call of which may take `seconds`; `endpoint` is that of the emulator."""
     from google.cloud.storage import Client
 
     from vertex_api import transport
 
     # An object belongs to a bucket: the project does not matter, and may be unknown.
     project = os.environ.get("GOOGLE_CLOUD_PROJECT", "none")
-    caller = None if os.environ.get("STORAGE_EMULATOR_HOST") else credentials.load()
-    with closing(Client(project=project, credentials=caller)) as client:
+    options: dict[str, Any] = {}
+    if endpoint:
+        from google.auth.credentials import AnonymousCredentials
+        from google.oauth2.credentials import Credentials
+
+        caller: Any = Credentials(endpoint.token) if endpoint.token else AnonymousCredentials()
+        options = {"client_options": {"api_endpoint": endpoint.jobs}}
+    else:
+        caller = None if os.environ.get("STORAGE_EMULATOR_HOST") else credentials.load()
+    with closing(Client(project=project, credentials=caller, **options)) as client:
         transport.mount(client._http, seconds)
+        client._http.trust_env = client._http.trust_env and not endpoint
         yield client
 
 

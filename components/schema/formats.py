@@ -89,6 +89,9 @@ BucketName = Annotated[String, _Pattern("[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]", _BU
 _FOLDER = 'a folder in the bucket, such as shared/models/, or "/" for the whole bucket'
 BucketFolder = Annotated[String, _Pattern(r"/|(?!gs:)[^/\n]+(/[^/\n]+)*/?", _FOLDER)]
 _KEY = "projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+"
+_DATA = "gs://BUCKET/OBJECTS, bq://PROJECT.DATASET.TABLE, or a path below the project's folder"
+_DATA_URI = r"gs://[a-z0-9][a-z0-9._-]+[a-z0-9]/[^\n]*|bq://[^\s./]+[.][^\s./]+[.][^\s./]+|(?![\w+.-]+:)(?!/)[^\n]+"
+DataUri = Annotated[String, _Pattern(_DATA_URI, _DATA)]
 KeyName = Annotated[String, _Pattern(_KEY, "projects/P/locations/R/keyRings/K/cryptoKeys/C")]
 """Keys of buckets and registries may be in a multi-region such as `us`, unlike those of jobs."""
 NetworkName = Annotated[String, _Format(formats.NETWORK)]

@@ -1,8 +1,8 @@
 """References in declarations: `${images.NAME}`, `${vars.NAME}`, `${secrets.NAME}`, as in Pulumi YAML.
 
-They are resolved in three steps, each where its values are known: vars when the declarations are read, image URIs when
-the program runs, secrets when a job is submitted. `$${` stands for `${`. Vertex AI's own `$(NAME)` is left
-unchanged, and so is an unclosed `${` that does not begin a reference.
+They are resolved in three steps, each where its values are known: vars, and the URIs of data (`${data.NAME}`), when the
+declarations are read, image URIs when the program runs, secrets when a job is submitted. `$${` stands for `${`. Vertex
+AI's own `$(NAME)` is left unchanged, and so is an unclosed `${` that does not begin a reference.
 """
 
 import json
@@ -15,6 +15,8 @@ from vertex_api.names import did_you_mean
 from vertex_api.validation.formats import Violation
 
 Tables = Mapping[str, Mapping[str, Any]]
+DATA = "data"
+"""The table of the URIs of declared data: `${data.NAME}`."""
 JOBS = "jobs"
 """The table of the results of other jobs: `${jobs.NAME.RESULT}`."""
 TENSORBOARD = "tensorboard"

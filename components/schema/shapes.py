@@ -143,6 +143,13 @@ class Rehearse(ClosedTypedDict, total=False):
     args: list[String]
 
 
+class Data(ClosedTypedDict, total=False):
+    """What jobs train on, which `data.lock` pins: objects of a bucket, files of the project, or a BigQuery table."""
+
+    uri: Required[formats.DataUri]
+    verify: Literal["error", "warn", "off"]
+
+
 class SpecFile(ClosedTypedDict, total=False):
     """A file that holds the fields of a job."""
 
@@ -166,6 +173,7 @@ class Declarations(ClosedTypedDict, total=False):
     vars: dict[str, Any]
     images: dict[str, Image]
     packages: dict[str, PythonPackage]
+    data: dict[str, Data]
     customJobs: dict[str, dict[str, Any]]
     hyperparameterTuningJobs: dict[str, dict[str, Any]]
     trainingPipelines: dict[str, dict[str, Any]]

@@ -1,4 +1,4 @@
-"""Declarations: the images, packages, jobs and schedules of a stack, with vars filled in, and their problems."""
+"""Declarations: the images, packages, data, jobs and schedules of a stack, with vars filled in, and their problems."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +16,8 @@ from vertex_api.names import KINDS, TRAINING_PIPELINE, Kind, did_you_mean
 from vertex_api.validation.formats import Violation
 from vertex_api.validation.shape import MUST_BE_OBJECT, canonicalize, unknown_field
 
+from ..data.listing import uri_violations
+from ..data.lock import Data
 from ..errors import Problem
 from ..images.declaration import image_violations
 from ..jobs.references import link_jobs, order_violations
@@ -26,7 +28,7 @@ from ..schema.source import SourceFile
 from . import builders
 from .entries import SECTIONS, Entries, Entry
 
-_JOB_TABLES = ("vars", "images", "packages", "secrets", interpolation.JOBS)
+_JOB_TABLES = ("vars", "images", "packages", interpolation.DATA, "secrets", interpolation.JOBS)
 _OWN_KEYS = (LIFECYCLE, REHEARSE, SPEC)
 _CONTAINERS, _SECRET_FIELDS = {"containerSpec", "pythonPackageSpec"}, {"env", "args", "command"}
 _RESULT_AS_VALUE = "is known only after that job, so it can be used in texts only"
@@ -46,6 +48,7 @@ class Declared:
 
     images: dict[str, shapes.Image] = field(default_factory=dict)
     packages: dict[str, shapes.PythonPackage] = field(default_factory=dict)
+    data: dict[str, Data] = field(default_factory=dict)
     trainings: list[Training] = field(default_factory=list)
     timetables: list[Timetable] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
@@ -94,18 +97,19 @@ class _Parser:
             "vars": variables if is_valid else None,
             "images": [*entries["images"], *google_images],
             "packages": entries["packages"],
+            interpolation.DATA: entries["data"],
             "secrets": stack.get("secrets", {}),
         }
         # A secret that only builds read may be in Secret Manager alone.
         remote = value_at(stack, ("builder", "cloudBuild", "secrets")) or {}
         self._image_names: Names = {**self._names, "secrets": {**remote, **stack.get("secrets", {})}}
-        self._tables = {"vars": variables, "images": google_images}
+        self._tables = {"vars": variables, "images": google_images, interpolation.DATA: {}}
 
     def _refuse(self, entry: Entry, violations: Iterable[Violation]) -> None:
         self.declared.problems += [entry.problem(*violation) for violation in violations]
 
     def parse(self, entry: Entry) -> None:
-        """Parse an image, a package, a job or a schedule."""
+        """Parse an image, a package, data, a job or a schedule."""
         declared, root = self.declared, self._root
         each = resolve(entry, self._image_names if entry.section == "images" else self._names, self._tables)
         self._resolved.append(each)
@@ -116,6 +120,11 @@ class _Parser:
         elif entry.section == "packages":
             package, violations = _read(each, shapes.PythonPackage, lambda package: package_violations(root, package))
             declared.packages[entry.name] = package
+        elif entry.section == "data":
+            fields, violations = _read(each, shapes.Data, lambda item: uri_violations(root, item["uri"]))
+            if not violations and not each.violations:
+                item = Data(entry.name, fields["uri"], fields.get("verify", "error"), entry.problem)
+                declared.data[entry.name], self._tables[interpolation.DATA][entry.name] = item, item.uri
         elif entry.section == "schedules":
             timetable, violations = _timetable(each)
             declared.timetables += [timetable] if timetable else []
@@ -160,6 +169,7 @@ def _var_violations(value: Any) -> Iterator[Violation]:
 class Resolved:
     """The `value` of an entry with its vars filled in, the `used_vars`, and the `violations` of its references.
 
+    `used_data` are the names of the data that it refers to.
     `results` are the references to results of jobs with their paths: `(("jobSpec", …), "tune.modelDir")`.
     """
 
@@ -168,13 +178,14 @@ class Resolved:
     violations: list[Violation]
     used_vars: set[str]
     results: list[tuple[KeyPath, str]]
+    used_data: frozenset[str]
 
 
 def resolve(entry: Entry, names: Names, tables: interpolation.Tables) -> Resolved:
     """Fill in the references of an entry into `tables`, and check all others by the `names` that are declared."""
     unclosed = dict(interpolation.unclosed(entry.value))
     violations = first_problems(unclosed.items())
-    used_vars, results = set[str](), list[tuple[KeyPath, str]]()
+    used_vars, used_data, results = set[str](), set[str](), list[tuple[KeyPath, str]]()
     for path, reference in interpolation.references(entry.value):
         if path in unclosed:
             continue
@@ -184,13 +195,16 @@ def resolve(entry: Entry, names: Names, tables: interpolation.Tables) -> Resolve
         allowed = _allowed_tables(entry.section, path)
         if table == "vars":
             used_vars.add(name)
+        if table == interpolation.DATA:
+            used_data.add(name)
         if table not in allowed:
             violations.append((path, interpolation.not_allowed(reference, allowed)))
         elif table == interpolation.JOBS:
             results.append((path, name))
         elif (known := names[table]) is not None and name not in known:
             violations.append((path, f"${{{reference}}} is not declared{did_you_mean(name, known)}"))
-    return Resolved(entry, interpolation.resolve(entry.value, tables), violations, used_vars, results)
+    value = interpolation.resolve(entry.value, tables)
+    return Resolved(entry, value, violations, used_vars, results, frozenset(used_data))
 
 
 def _allowed_tables(section: str, path: KeyPath) -> tuple[str, ...]:
@@ -207,7 +221,7 @@ def _allowed_tables(section: str, path: KeyPath) -> tuple[str, ...]:
 
 
 def _read(resolved: Resolved, shape: Any, rules: Callable[[Any], Iterable[Violation]]) -> tuple[Any, list[Violation]]:
-    """Return an image or a package, and every rule that it breaks."""
+    """Return an image, a package or data, and every rule that it breaks."""
     value, misshapen = canonicalize(shape, interpolation.expand(resolved.value, {}))
     return value, [(each.path, each.message) for each in misshapen] or list(rules(value))
 
@@ -259,7 +273,8 @@ def _training(resolved: Resolved) -> tuple[Training, list[Violation]]:
         if result := results.get(problem.path):
             message = f"${{{interpolation.JOBS}.{result}}} {_RESULT_AS_VALUE}"
         violations.append((problem.path, message))
-    return replace(training, spec=spec, rehearse={} if misshapen else size), violations
+    training = replace(training, spec=spec, data=resolved.used_data, rehearse={} if misshapen else size)
+    return training, violations
 
 
 def _quote_numbers(source: Any, body: Any, paths: Iterable[KeyPath]) -> None:

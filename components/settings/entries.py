@@ -20,7 +20,7 @@ from ..plan.training import SPEC
 from ..schema import formats, shapes
 from ..schema.source import SourceFile, explain_outside
 
-SECTIONS = ("vars", "images", "packages", *KINDS, "schedules")
+SECTIONS = ("vars", "images", "packages", "data", *KINDS, "schedules")
 _EXTENSION_PREFIX = "x-"  # as in Compose files: for anchors that jobs refer to
 _WILDCARDS = set("*?[")
 

@@ -14,6 +14,7 @@ from vertex_api.validation.check import ValidPart
 from vertex_api.validation.formats import Violation
 from vertex_api.validation.shape import canonicalize
 
+from ..data.lock import Data
 from ..errors import DeclarationErrors, Problem, ProjectNumberUnknown
 from ..plan import guardrails
 from ..plan.folders import WritableFolders
@@ -54,6 +55,7 @@ class Settings:
     cloud: shapes.Cloud | None
     images: Mapping[str, shapes.Image]
     packages: Mapping[str, shapes.PythonPackage]
+    data: Mapping[str, Data]
     secrets: Mapping[str, str]
     plan: Plan
     prefix: str = ""
@@ -141,6 +143,7 @@ class Settings:
             cloud=own_cloud,
             images=declared.images,
             packages=declared.packages,
+            data=declared.data,
             secrets=values.get("secrets", {}),
             plan=plan,
             prefix=prefix,

@@ -4,7 +4,7 @@ import base64
 import binascii
 import contextlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from io import FileIO
@@ -134,8 +134,24 @@ class ObjectRoutes:
 
     objects: ObjectStore
 
-    def list(self, request: Request) -> Response:
-        """List a page of objects and, with a delimiter, of prefixes."""
+    async def list(self, request: Request) -> Response:
+        """List a page of objects and, with a delimiter, of prefixes; with checksums if the fields name them."""
+        page, prefixes, token = await to_thread.run_sync(self._page, request)
+        fields, items = request.query_params.get("fields", ""), []
+        for stored in page:
+            checksums: Mapping[str, str] = {}
+            if "md5Hash" in fields or "crc32c" in fields:
+                try:
+                    stored, file = await to_thread.run_sync(self.objects.open, stored.bucket, stored.name)
+                except ApiError:  # it was removed meanwhile
+                    continue
+                with file or contextlib.nullcontext():
+                    checksums = await messages.file_checksums(request, file) if file else {}
+            items.append(messages.object_json(request, stored, checksums))
+        return messages.list_reply("storage#objects", nextPageToken=token, items=items, prefixes=prefixes)
+
+    def _page(self, request: Request) -> tuple[Sequence[StoredObject], Sequence[str], str]:
+        """Return the objects and prefixes of a page, and the token of the next one, "" for the last."""
         allowed = {"prefix", "delimiter", "maxResults", "pageToken", *_IGNORED_PARAMETERS}
         query = messages.checked_query(request, allowed)
         bucket, prefix, delimiter = request.path_params["bucket"], query.get("prefix", ""), query.get("delimiter", "")
@@ -148,12 +164,7 @@ class ObjectRoutes:
             last, is_prefix = page[-1]
             token = base64.urlsafe_b64encode((last + _AFTER_PREFIX if is_prefix else last).encode()).decode()
         found = self.objects.existing(bucket, [name for name, is_prefix in page if not is_prefix])
-        return messages.list_reply(
-            "storage#objects",
-            nextPageToken=token,
-            items=[messages.object_json(request, stored) for stored in found],
-            prefixes=[name for name, is_prefix in page if is_prefix],
-        )
+        return found, [name for name, is_prefix in page if is_prefix], token
 
     async def get(self, request: Request) -> Response:
         """Return an object or its content."""

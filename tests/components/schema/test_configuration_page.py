@@ -39,6 +39,7 @@ SECTIONS = {
     "Alerts": "Alerts",
     "Declarations": "Declarations",
     "Image": "Images",
+    "Data": "Data",
     "SpecFile": "Spec files",
     "Package": "Images without a Dockerfile",
     "PythonPackage": "Packages",

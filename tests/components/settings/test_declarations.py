@@ -107,7 +107,7 @@ def test_a_job_is_canonical_with_vars_filled_in(tmp_path: Path) -> None:
             "${vars.epochs}",
             "${var.epochs}",
             f"{ARG}: ${{var.epochs}} is not a reference that is allowed here; write ${{vars.NAME}} or ${{images.NAME}} "
-            "or ${packages.NAME} or ${secrets.NAME} or ${jobs.NAME.RESULT}",
+            "or ${packages.NAME} or ${data.NAME} or ${secrets.NAME} or ${jobs.NAME.RESULT}",
         ),
         (
             '["--epochs=${vars.epochs}"]',

@@ -28,6 +28,7 @@ def test_a_stack_requires_only_its_target(tmp_path: Path) -> None:
         cloud=None,
         images={},
         packages={},
+        data={},
         secrets={},
         plan=Plan({"target": "local"}, pools=[]),
     )

@@ -1,0 +1,1 @@
+"""The lock of data, what data is now, and the comparison of both."""
