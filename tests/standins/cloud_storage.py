@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -56,9 +57,15 @@ class CloudStorageStandIn:
         self.updated = 0.0
         self.downloaded = 0
 
-    def get(self, path: str) -> tuple[int, dict[str, Any]]:
-        """`GET /storage/v1/b/BUCKET/o/NAME`."""
+    def get(self, path: str, query: dict[str, list[str]]) -> tuple[int, dict[str, Any]]:
+        """`GET /storage/v1/b/BUCKET/o/NAME`, and without a name a list in pages of two objects."""
         _, _, bucket, *rest = path.removeprefix("/storage/").split("/")
+        if rest == ["o"]:
+            prefix, after = (query.get(key, [""])[0] for key in ("prefix", "pageToken"))
+            found = [key for key in sorted(self.objects) if key[0] == bucket and key[1].startswith(prefix)]
+            page = [key for key in found if key[1] > after][:2]
+            more = {"nextPageToken": page[-1][1]} if page and page[-1] != found[-1] else {}
+            return 200, {"items": [self._describe(key) for key in page], **more}
         key = (bucket, unquote(rest[1])) if rest else ("", "")
         return (200, self._describe(key)) if key in self.objects else _error(404, "No such object")
 
@@ -92,6 +99,7 @@ class CloudStorageStandIn:
             "name": key[1],
             "bucket": key[0],
             "generation": str(self.objects.generation(key)),
+            "crc32c": base64.b64encode(zlib.crc32(self.objects[key]).to_bytes(4)).decode(),  # of another polynomial
             "size": str(len(self.objects[key])),
             "updated": f"{datetime.fromtimestamp(self.updated, UTC):%Y-%m-%dT%H:%M:%S.%fZ}",
         }
@@ -117,7 +125,7 @@ class _Handler(BaseHTTPRequestHandler):
     standin: CloudStorageStandIn
 
     def do_GET(self) -> None:
-        path = urlsplit(self.path).path
+        path, query = urlsplit(self.path).path, parse_qs(urlsplit(self.path).query)
         if path.startswith("/download/"):
             content = self.standin.download(path, self.headers["Range"])
             self.send_response(206)
@@ -125,7 +133,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(content)
             return
-        self._answer(self.standin.get(path))
+        self._answer(self.standin.get(path, query))
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))

@@ -33,7 +33,9 @@ def declared(uri: str = URI) -> Data:
 
 def test_a_digest_is_of_names_and_contents() -> None:
     one = snapshot("a", "b")
-    other = Snapshot.of(URI, "objects", [Part(each.name, 3, {**each.fields, "generation": "2"}) for each in parts("ba")])
+    other = Snapshot.of(
+        URI, "objects", [Part(each.name, 3, {**each.fields, "generation": "2"}) for each in parts("ba")]
+    )
     assert one.digest == other.digest
     different = [snapshot("a", "c"), snapshot("a"), snapshot("a", "b", b="BBBB"), snapshot("a", "b", "c")]
     assert len({one.digest, *(each.digest for each in different)}) == 5

@@ -31,6 +31,26 @@ def test_a_new_rerun_is_the_reason() -> None:
     assert edited_job(rerun=(None, 2)).causes == (Cause("field", "rerun", None, "2"),)
 
 
+def test_changed_data_is_the_reason() -> None:
+    old = {"uri": "gs://acme/train/", "objects": 1, "bytes": 3, "digest": "0", "contents": {"a": "0"}}
+    new = {**old, "objects": 2, "bytes": 3_100_000_000, "digest": "1", "contents": {"a": "1", "b": "2"}}
+    job = edited_job(data=({"train": old}, {"train": new}), verify=(None, {"train": "warn"}))
+    assert job.causes == (Cause("data", "train", None, "1 object added, 1 changed, 3.1 GB"),)
+    assert edited_job(data=(None, {"train": new})).causes == (
+        Cause("data", "train", None, "locked now: 2 objects, 3.1 GB"),
+    )
+    assert edited_job(data=({"train": old}, {"train": "[secret]"})).causes[0].new_text == "changed"
+
+
+def test_changed_data_is_shown_with_its_counts() -> None:
+    fields = read_recorded("machine-change")
+    step = find_step(fields, "train")
+    old = {"uri": "gs://acme/train/", "objects": 1, "bytes": 3, "digest": "0", "contents": {"a": "0"}}
+    step["oldState"]["inputs"]["data"] = {"train": old}
+    step["newState"]["inputs"]["data"] = {"train": {**old, "digest": "1", "contents": {"b": "1"}}}
+    assert "because of data `train`: 1 object added, 1 removed, 3 bytes; " in render_markdown(review_of(fields))
+
+
 def test_a_forced_replacement_says_so() -> None:
     assert edited_job().causes == (Cause("request"),)
 
