@@ -7,8 +7,9 @@ needs neither. argparse stays: it is loaded in 8 ms, and three lines describe an
 import argparse
 import contextlib
 import os
+import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from vertex_api import __version__
@@ -97,7 +98,8 @@ _REHEARSE_EPILOG = """\
 examples:
   vertex-training rehearse --set vars.epochs=1 --set timeout=300s
   pulumi preview --json --stack dev > preview.json && vertex-training rehearse preview.json
-  vertex-training rehearse --save main.json        on the base branch, then on yours:
+  vertex-training rehearse preview.json --base origin/main --inputs samples
+  vertex-training rehearse --save main.json        later, or on another branch:
   vertex-training rehearse --against main.json
 
 exit codes: 0 no job failed; 1 one did; 2 nothing was rehearsed
@@ -133,7 +135,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command that the arguments name, and return the exit code."""
     args = _parser().parse_args(arguments)
     try:
-        code: int = args.run(args)
+        with _terminable():
+            code: int = args.run(args)
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader, such as `head`, closed the pipe. Python must not write to it again when it exits.
@@ -146,6 +149,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     return code
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    """Make a Ctrl-C of SIGTERM, which stops a step of CI, and of SIGHUP, which closes a terminal, for the block."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    # What `nohup` ignores stays ignored.
+    handled = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) == signal.SIG_DFL]
+    for each in handled:
+        signal.signal(each, interrupt)
+    try:
+        yield
+    finally:
+        for each in handled:
+            signal.signal(each, signal.SIG_DFL)
 
 
 def _parser() -> Parser:
@@ -195,7 +216,11 @@ def _parser() -> Parser:
     command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=help)
     help = "a secret that they use, from the variable of that name or from a file; repeatable"
     command.add_argument("--secret", action="append", default=[], metavar="NAME[=@FILE]", help=help)
-    command.add_argument("--against", type=Path, metavar="FILE", help="compare with a rehearsal that was saved")
+    help = "copy gs://BUCKET/OBJECT from DIR/BUCKET/OBJECT, for jobs that read it"
+    command.add_argument("--inputs", type=Path, metavar="DIR", help=help)
+    group = command.add_mutually_exclusive_group()
+    group.add_argument("--against", type=Path, metavar="FILE", help="compare with a rehearsal that was saved")
+    group.add_argument("--base", metavar="REF", help="run the same jobs of this commit, too, and compare with them")
     command.add_argument("--save", type=Path, metavar="FILE", help="write the report as JSON, too")
     command.add_argument("--format", choices=("table", "markdown", "json"), default="table", help="default: table")
 
@@ -273,7 +298,7 @@ def _run(args: argparse.Namespace) -> int:
 def _rehearse(args: argparse.Namespace) -> int:
     from .rehearsal.rehearse import Options, rehearse
 
-    names = ("preview", "stack", "only", "set", "secret", "against", "save", "format")
+    names = ("preview", "stack", "only", "set", "secret", "inputs", "against", "base", "save", "format")
     return rehearse(Options(**{name: getattr(args, name) for name in names}))
 
 

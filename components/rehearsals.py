@@ -71,7 +71,8 @@ class Drill(TypedDict, total=False):
 class JobReport(TypedDict, total=False):
     """What a rehearsal says of one job. `seconds` are those from its start; `env` are names of variables.
 
-    `missingMetrics` are those that a search or the base needs, and that it did not report.
+    `missingMetrics` are those that a search or the base needs, and that it did not report. `missingInputs` are objects
+    that it names, and that were in no bucket when it had ended.
     """
 
     name: Required[str]
@@ -83,6 +84,7 @@ class JobReport(TypedDict, total=False):
     files: Files
     metrics: dict[str, Number]
     missingMetrics: list[str]
+    missingInputs: list[str]
     env: list[str]
     newEnv: list[str]
     buckets: list[str]
@@ -92,13 +94,17 @@ class JobReport(TypedDict, total=False):
 
 
 class Rehearsal(TypedDict, total=False):
-    """All jobs of a rehearsal, in the order in which they ran; `base` is what they are compared with."""
+    """All jobs of a rehearsal, in the order in which they ran; `base` is what they are compared with.
+
+    `inputs` is the folder that objects were taken from.
+    """
 
     version: Required[int]
     project: str
     stack: str
     commit: str | None
     base: str
+    inputs: str
     jobs: Required[list[JobReport]]
 
 

@@ -144,7 +144,7 @@ def _findings(chosen: Sequence[Probe], options: Options) -> tuple[list[Finding],
     run = Run(id_, options.project, options.region, url, bucket, not options.bucket, str(folder))
     service = None if url is None else _service(run)
     journal = Journal(JOURNAL)
-    with journal.locked(), _terminable():
+    with journal.locked():
         if service:
             service.check()
         journal.add(run)
@@ -155,20 +155,6 @@ def _findings(chosen: Sequence[Probe], options: Options) -> tuple[list[Finding],
             sys.stderr.write("Removing what was made\n")
             is_clean = _end(run, journal)
         return findings, is_clean
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """Make SIGTERM, which stops a step of CI, a Ctrl-C for the block."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _ask(chosen: Sequence[Probe], run: Run, service: Side | None, options: Options) -> list[Finding]:

@@ -5,12 +5,13 @@ Declarations say what is run, and a preview only which jobs: its inputs have no 
 
 import json
 import os
-import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import chdir
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from vertex_api.errors import VertexError
 from vertex_api.messages import show_path, value_at
@@ -27,7 +28,7 @@ from ..review.document import PreviewDocument
 from ..schema import shapes
 from ..settings.offline import NoStack
 from ..settings.settings import Settings
-from . import report
+from . import checkout, inputs, report
 from .runner import Runner, RunRefused, Source, changed, in_order, references, split_assignments
 from .target import throw_away
 
@@ -44,7 +45,9 @@ class Options:
     only: Sequence[str] = ()
     set: Sequence[str] = ()
     secret: Sequence[str] = ()
+    inputs: Path | None = None
     against: Path | None = None
+    base: str | None = None
     save: Path | None = None
     format: str = "table"
 
@@ -61,20 +64,32 @@ def rehearse(options: Options) -> int:
         if preview and preview.has_failed:
             raise RunRefused(f"{options.preview}: the preview failed; `vertex-training review` lists its problems")
         save = options.save.absolute() if options.save else None
+        if save and not save.parent.is_dir():
+            raise RunRefused(f"--save: there is no folder {save.parent}; make it first")
+        objects = options.inputs.absolute() if options.inputs else None
         source = Source.read(Path.cwd(), options.stack or (preview.stack if preview else None), options.secret)
         os.chdir(source.root)
-        rehearsal = _Rehearser(source, own).rehearse(preview, options.only)
+        rehearser = _Rehearser(source, own, objects)
+        wanted = rehearser.wanted(preview, options.only)
+        with throw_away() as folder:
+            base = _base(options, rehearser, source, folder / "base") if options.base else None
+            rehearsal = rehearser.rehearse(wanted, folder)
+            if base:
+                stored = base(wanted)
     except (ComponentError, NoStack, VertexError) as error:
         sys.stderr.write(f"vertex-training: {error}\n")
         return 2
     except OSError as error:
-        sys.stderr.write(f"vertex-training: {error.filename}: {error.strerror}\n")
+        place = f"{error.filename}: " if error.filename else ""
+        sys.stderr.write(f"vertex-training: {place}{error.strerror or error}\n")
         return 2
+    if options.inputs:
+        rehearsal["inputs"] = str(options.inputs)
     if stored:
-        rehearsal = report.compare(rehearsal, stored, str(options.against))
+        rehearsal = report.compare(rehearsal, stored, options.base or str(options.against))
     sys.stdout.write(report.RENDERERS[options.format](rehearsal))
     if save:
-        save.write_text(to_json(rehearsal))
+        save.write_text(to_json(rehearsal), encoding="utf-8")
     return int(any(job["outcome"] == "failed" for job in rehearsal["jobs"]))
 
 
@@ -87,59 +102,126 @@ def _own_size(assignments: Sequence[str]) -> shapes.Rehearse:
     return cast(shapes.Rehearse, size)
 
 
+def _base(
+    options: Options, rehearser: "_Rehearser", source: Source, place: Path
+) -> Callable[[Mapping[str, str]], Rehearsal | None]:
+    """Return what rehearses jobs of the base, whose files are written to `place`. Raises RunRefused for a wrong ref.
+
+    A base that cannot be rehearsed is told as such, and does not take the report from the others.
+    """
+    ref = str(options.base)
+    root = checkout.extract(source.root, ref, place)
+
+    def run(wanted: Mapping[str, str]) -> Rehearsal | None:
+        try:
+            # Its jobs write to the same places as the others, which must not meet.
+            with chdir(root), throw_away() as folder:
+                older = _Rehearser(source.of(root), rehearser.own, rehearser.inputs, rehearser)
+                known = {name: kind for name, kind in wanted.items() if name in older.jobs}
+                return older.rehearse(known, folder, f"{ref}: ")
+        except (ComponentError, NoStack, VertexError) as error:
+            _say(f"{ref}: ", f"there is nothing to compare with: {error}")
+            return None
+
+    return run
+
+
 class _Rehearser:
-    """Rehearses jobs of a stack; `own` is what is said of all of them."""
+    """Rehearses the `jobs` of a stack; `own` is the size that all have, `inputs` the folder of objects.
 
-    def __init__(self, source: Source, own: shapes.Rehearse) -> None:
-        self._source, self._own = source, own
-        self._settings = source.settings(own.get("vars", {}))
-        self._jobs = {each.name: each for each in self._settings.plan.trainings if not each.is_adopted}
-        self._reports: dict[str, JobReport] = {}
+    `newer` is that of another commit: its jobs are made small as those are, as far as they have the vars for it.
+    """
 
-    def rehearse(self, preview: PreviewDocument | None, only: Sequence[str]) -> Rehearsal:
-        """Rehearse the jobs of a preview, or all, or those of them that are named. Raises ComponentError."""
-        kinds = {name: each.kind.type for name, each in self._jobs.items()}
+    def __init__(
+        self, source: Source, own: shapes.Rehearse, inputs: Path | None, newer: "_Rehearser | None" = None
+    ) -> None:
+        self.own, self.inputs = own, inputs
+        self._source, self._newer = source, newer
+        self._loaded: dict[str, Settings] = {}
+        self._settings = self._with(own.get("vars", {}))
+        self.jobs = {each.name: each for each in self._settings.plan.trainings if not each.is_adopted}
+
+    def wanted(self, preview: PreviewDocument | None, only: Sequence[str]) -> dict[str, str]:
+        """Return the kinds of a preview's jobs, or of all, or of those of them that are named. Raises RunRefused."""
+        kinds = {name: each.kind.type for name, each in self.jobs.items()}
         if preview:
             kinds = _submitted(preview, self._settings)
         if unknown := [name for name in only if name not in kinds]:
             what = "that the preview creates or replaces" if preview else "of this stack"
             raise RunRefused(f"--only: {unknown[0]} is no job {what}{did_you_mean(unknown[0], kinds)}")
-        wanted = {name: kind for name, kind in kinds.items() if not only or name in only}
-        small = [self._small(each) for each in in_order(self._jobs, wanted.keys() & self._jobs.keys())]
-        with throw_away() as folder:
-            runner = Runner(self._source, folder, _say)
-            for settings, training in small:
-                done = self._blocked(training) or _run(runner, settings, training)
-                _say(f"{training.name}: {done['outcome']}")
-                self._reports[training.name] = done
-        for name in sorted(wanted.keys() - self._jobs.keys()):
-            self._reports[name] = report.skipped(name, wanted[name], _NOT_DECLARED)
+        return {name: kind for name, kind in kinds.items() if not only or name in only}
+
+    def rehearse(self, wanted: Mapping[str, str], folder: Path, prefix: str = "") -> Rehearsal:
+        """Rehearse jobs in the throw-away target on a folder; lines about it have a prefix. Raises ComponentError."""
+        small = [self._small(each) for each in in_order(self.jobs, wanted.keys() & self.jobs.keys())]
+        if self.inputs:
+            inputs.put(self.inputs, folder / "gcs")
+        say = partial(_say, prefix)
+        runner = Runner(self._source, folder, say)
+        reports: dict[str, JobReport] = {}
+        for settings, training in small:
+            done = self._blocked(training, reports) or _run(runner, settings, training)
+            say(f"{training.name}: {done['outcome']}")
+            reports[training.name] = done
+        for name in sorted(wanted.keys() - self.jobs.keys()):
+            reports[name] = report.skipped(name, wanted[name], _NOT_DECLARED)
         return {
             "version": VERSION,
             "project": self._settings.pulumi_project,
             "stack": self._settings.stack,
-            "commit": _commit(),
-            "jobs": [*self._reports.values()],
+            "commit": checkout.commit(self._source.root),
+            "jobs": [*reports.values()],
         }
 
     def _small(self, training: Training) -> tuple[Settings, Training]:
-        """Return a job as small as the options, the job itself and the stack say, in this order; with its settings."""
-        sizes: list[shapes.Rehearse] = [self._settings.plan.stack.get(REHEARSE, {}), training.rehearse, self._own]
-        merged = cast(shapes.Rehearse, {key: value for size in sizes for key, value in size.items()})
-        variables = {name: value for size in sizes for name, value in size.get("vars", {}).items()}
-        settings = self._source.settings(variables) if variables else self._settings
+        """Return a job as small as it can be, with its settings."""
+        size = self._size(training.name)
+        settings = self._with(size.get("vars", {}))
         found = next(each for each in settings.plan.trainings if each.name == training.name)
-        return settings, shrink(found, merged)
+        return settings, shrink(found, size)
 
-    def _blocked(self, training: Training) -> JobReport | None:
+    def _size(self, name: str) -> shapes.Rehearse:
+        """Return the size of a job: what the options say of it counts first, then the job itself, then the stack.
+
+        Of a job of another commit it is that of the newer one, but for its arguments, which its own program must know.
+        """
+        sizes: list[shapes.Rehearse] = [self._settings.plan.stack.get(REHEARSE, {}), self.jobs[name].rehearse, self.own]
+        variables = {key: value for size in sizes for key, value in size.get("vars", {}).items()}
+        merged = {key: value for size in sizes for key, value in size.items()} | {"vars": variables}
+        if self._newer and name in self._newer.jobs:
+            newer = {key: value for key, value in self._newer._size(name).items() if key != "args"}
+            merged = {**newer, **({"args": merged["args"]} if "args" in merged else {})}
+        return cast(shapes.Rehearse, merged)
+
+    def _with(self, variables: Mapping[str, Any]) -> Settings:
+        """Return the settings with other values of vars. Raises DeclarationErrors."""
+        key = json.dumps(variables, sort_keys=True)
+        if key not in self._loaded:
+            try:
+                self._loaded[key] = self._source.settings(variables)
+            except DeclarationErrors:
+                if self._newer is None:
+                    raise
+                known = {name: value for name, value in variables.items() if self._has(name, value)}
+                self._loaded[key] = self._source.settings(known)
+        return self._loaded[key]
+
+    def _has(self, name: str, value: Any) -> bool:
+        try:
+            self._source.settings({name: value})
+        except DeclarationErrors:
+            return False
+        return True
+
+    def _blocked(self, training: Training, reports: Mapping[str, JobReport]) -> JobReport | None:
         """Return the report of a job that cannot run, None if it can."""
         reason = ""
         everything = {each.name: each for each in self._settings.plan.trainings}
         for name in sorted(references(training, everything) | training.upstream & everything.keys()):
             if everything[name].is_adopted and name in references(training, everything):
                 reason = f"uses results of {name}, which exists on Vertex AI only"
-            elif name in self._reports and self._reports[name]["outcome"] != "succeeded":
-                reason = f"comes after {name}, which {_OUTCOMES[self._reports[name]['outcome']]}"
+            elif name in reports and reports[name]["outcome"] != "succeeded":
+                reason = f"comes after {name}, which {_OUTCOMES[reports[name]['outcome']]}"
         reason = reason or self._source.missing_secrets([training])
         return report.skipped(training.name, training.kind.type, reason) if reason else None
 
@@ -185,7 +267,7 @@ def _run(runner: Runner, settings: Settings, training: Training) -> JobReport:
     """Run a job, and return its report, also if it cannot be run. Raises what no other job could run with either."""
     name, kind = training.name, training.kind.type
     try:
-        return report.ended(name, kind, runner.run(settings, training, follow_log=False))
+        return report.ended(name, kind, runner.run(settings, training, follow_log=False), runner.buckets)
     except (DockerUnavailable, EmulatorFailed):
         raise
     except RunRefused as refusal:
@@ -194,14 +276,5 @@ def _run(runner: Runner, settings: Settings, training: Training) -> JobReport:
         return report.failed(name, kind, str(error))
 
 
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)  # noqa: T201
-
-
-def _commit() -> str | None:
-    """Return the commit that is checked out, None outside a git repository."""
-    try:
-        done = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
-    except OSError:
-        return None
-    return done.stdout.strip() or None if done.returncode == 0 else None
+def _say(prefix: str, line: str) -> None:
+    print(f"{prefix}{line}", file=sys.stderr, flush=True)  # noqa: T201

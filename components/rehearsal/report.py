@@ -3,12 +3,14 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from vertex_api.errors import visible
 from vertex_api.names import JobJson
 
 from ..rehearsals import JobReport, Rehearsal, Replica, size, to_json
+from . import inputs
 from .runner import Ended
 
 MAX_REASON_LINES, MAX_REASON = 10, 2_000
@@ -25,8 +27,8 @@ def failed(name: str, kind: str, reason: str) -> JobReport:
     return {"name": name, "kind": kind, "outcome": "failed", "reason": _last(reason.splitlines())}
 
 
-def ended(name: str, kind: str, job: Ended) -> JobReport:
-    """Return the report of a job that ran."""
+def ended(name: str, kind: str, job: Ended, buckets: Path) -> JobReport:
+    """Return the report of a job that ran, and that found its inputs in buckets."""
     made: JobReport = {"name": name, "kind": kind, "outcome": "succeeded" if job.succeeded else "failed"}
     if job.failure:
         # The last two lines lead to the emulator, which is gone, and to another `pulumi up`.
@@ -44,6 +46,7 @@ def ended(name: str, kind: str, job: Ended) -> JobReport:
     made["missingMetrics"] = [metric for metric in needed if metric not in made["metrics"]]
     made["replicas"] = replicas(job.used)
     made["buckets"] = [*job.buckets]
+    made["missingInputs"] = inputs.missing(job.submitted, job.written, buckets)
     made["env"] = sorted(_env(job.submitted.job_spec))
     return made
 
@@ -137,6 +140,8 @@ def _notes(rehearsal: Rehearsal) -> Iterator[tuple[str, list[str]]]:
     """Yield the jobs with what else is to be said of each, in lines."""
     for job in rehearsal["jobs"]:
         lines = job.get("reason", "").splitlines()
+        for uri in job.get("missingInputs", ()):
+            lines += [f"found no {uri}; if it is an input:", f"  {inputs.advice(uri, rehearsal.get('inputs', ''))}"]
         if new := job.get("newEnv"):
             lines.append(f"new variables: {', '.join(new)}")
         if buckets := job.get("buckets"):

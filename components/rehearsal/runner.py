@@ -58,7 +58,8 @@ def split_assignments(assignments: Sequence[str], forms: str) -> tuple[dict[str,
             raise RunRefused(f"--set: {assignment} must be {forms}")
         try:
             value = yaml.safe_load(text)
-        except yaml.YAMLError:
+            json.dumps(value)
+        except (yaml.YAMLError, TypeError, ValueError, RecursionError):  # what is a date in YAML is a text in JSON
             value = text
         if key.startswith(VARS):
             variables[key.removeprefix(VARS)] = value
@@ -100,6 +101,10 @@ class Source:
                 reason = f"the variable {name} is not set; set it, or give {name}=@FILE"
                 raise RunRefused(f"--secret: {reason}") from None
         return cls(read_stack(folder, stack, "local"), found)
+
+    def of(self, root: Path) -> "Source":
+        """Return that of the same stack in another checkout of the project. Raises NoStack."""
+        return Source(read_stack(root, self.stack), self.secrets)
 
     def settings(self, variables: Mapping[str, Any]) -> Settings:
         """Return the settings with other values of vars. Raises DeclarationErrors."""
@@ -145,7 +150,8 @@ def changed(training: Training, fields: Mapping[str, Any], option: str) -> Train
 class Ended:
     """A job that has ended, with the tuning job of a pipeline; `submitted` has its fields, `outputs` what it wrote.
 
-    `used` is what the emulator tells of its replicas; `buckets` are those that it touched, without the run's own.
+    In `submitted` are stand-ins for secrets. `used` is what the emulator tells of its replicas; `buckets` are those
+    that it touched, without the run's own. `written` are the output folders of the jobs that have run so far.
     """
 
     job: JobJson
@@ -154,6 +160,7 @@ class Ended:
     failure: str
     used: Sequence[Mapping[str, Any]] = ()
     buckets: Sequence[str] = ()
+    written: Sequence[str] = ()
 
     @property
     def succeeded(self) -> bool:
@@ -186,19 +193,21 @@ class Ended:
 
 
 class Runner:
-    """Runs jobs in a throw-away target on `folder`; `say` takes lines on what goes on.
+    """Runs jobs in a throw-away target on `folder`, with its `buckets`; `say` takes lines on what goes on.
 
     Raises ComponentError and VertexError: RunRefused for what cannot be run here.
     """
 
     def __init__(self, source: Source, folder: Path, say: Callable[[str], None]) -> None:
         self._source, self._folder, self._say = source, folder, say
+        self.buckets = folder / "gcs"
         self._results: dict[str, str] = {}
+        self._written: list[str] = []
 
     def run(self, settings: Settings, training: Training, *, follow_log: bool) -> Ended:
         """Run a job of settings, after those whose results it uses, and wait for it; print its log if wanted."""
         api = target.resolve(LOCAL_PREFIX + location_name(settings.project, settings.region))
-        job = self._submitted(settings, training)
+        job, shown = self._submitted(settings, training)
         created = api.client.create(
             training.kind, api.parent, job.fields, check_before=lambda: None, find_created=lambda: None
         )
@@ -208,20 +217,22 @@ class Runner:
             follow(self._folder, name.id)
         while (found := api.client.require(name))["state"] not in TERMINAL_STATES:
             time.sleep(_POLL_SECONDS)
-        return self._ended(api, settings, training, job, found)
+        return self._ended(api, settings, training, shown, found)
 
-    def _submitted(self, settings: Settings, training: Training) -> Job:
-        """Return a job with all that it leaves out, and without references."""
+    def _submitted(self, settings: Settings, training: Training) -> tuple[Job, Job]:
+        """Return a job with all that it leaves out, and without references; and the same with stand-ins for secrets."""
         bucket = f"gs://{_bucket(settings)}"
         names = training.references()
         tables = {
             interpolation.JOBS: self._results,
             "images": {each: self._image(settings, each) for each in sorted(names["images"])},
             "packages": {each: self._package(settings, each, bucket) for each in sorted(names["packages"])},
-            "secrets": self._source.secrets,
         }
         whole = Defaults(bucket).complete(training.job, lambda _, declared: declared or f"{bucket}/{training.name}")
-        return whole.replace(interpolation.expand(whole.fields, tables))
+        secrets = self._source.secrets
+        both = ({**tables, "secrets": values} for values in (secrets, dict.fromkeys(secrets, SECRET)))
+        job, shown = (whole.replace(interpolation.expand(whole.fields, each)) for each in both)
+        return job, shown
 
     def _image(self, settings: Settings, name: str) -> str:
         """Return the URI of an image, which is built if this machine does not have it."""
@@ -249,12 +260,13 @@ class Runner:
         tuning = lookup.tuning_job(api, found)
         whole = found if tuning is found else {**found, TUNING_JOB: tuning}
         uri = str(job.job_spec["baseOutputDirectory"]["outputUriPrefix"])
-        outputs = self._folder / "gcs" / uri.removeprefix("gs://").rstrip("/")
+        outputs = self.buckets / uri.removeprefix("gs://").rstrip("/")
+        self._written.append(uri)
         usage = emulator.request("GET", f"jobs/{ResourceName.parse(found['name']).id}/usage", None, training.name) or {}
         touched = [each for each in usage.get("buckets", ()) if each != _bucket(settings)]
         has_failed = whole["state"] not in SUCCEEDED_STATES
         failure = failure_report(api, training.name, whole) if has_failed else ""
-        ended = Ended(whole, job, outputs, failure, usage.get("replicas", ()), touched)
+        ended = Ended(whole, job, outputs, failure, usage.get("replicas", ()), touched, [*self._written])
         if has_failed:
             return ended
         for key, value in _flat({"name": found["name"], **ended.results}):

@@ -6,15 +6,19 @@ Where a run is killed, the next one removes what it has left: a run holds a lock
 import fcntl
 import os
 import shutil
+import signal
+import stat
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import IO
 
 from ..errors import EmulatorFailed
+from ..images import builders
 
 _PREFIX = "vertex-training-run-"
 _LOCK = "owner.lock"
@@ -22,37 +26,73 @@ _VARIABLE = "VERTEX_EMULATOR_DATA"
 _START_SECONDS = 60
 """How long an emulator may take that a killed run was starting."""
 _PAUSE_SECONDS = 0.3
+_MAX_IMAGES = 20
+"""How many images may be tried for one that can remove files."""
 
 
 @contextmanager
 def throw_away() -> Iterator[Path]:
     """Yield the data folder of an emulator that the block uses, which `runtime.target` starts when it is called.
 
-    Raises EmulatorFailed if something stays.
+    Raises DockerUnavailable, and EmulatorFailed if something stays.
     """
+    builders.connect().close()
     _remove_abandoned()
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    folder, lock = _make()
     before = os.environ.get(_VARIABLE)
-    with (folder / _LOCK).open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        os.environ[_VARIABLE] = str(folder)
+    os.environ[_VARIABLE] = str(folder)
+    with lock:
         try:
             yield folder
         finally:
             os.environ.pop(_VARIABLE)
             if before is not None:
                 os.environ[_VARIABLE] = before
-            _remove(folder)
+            with _uninterrupted():
+                _remove(folder)
+
+
+def _make() -> tuple[Path, IO[str]]:
+    """Make a folder, and return it with its lock, which is held until it is closed."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        try:
+            lock = _open_lock(folder)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if os.path.samestat((folder / _LOCK).stat(), os.fstat(lock.fileno())):
+                return folder, lock
+            lock.close()
+        except FileNotFoundError:  # another run has taken the folder for an abandoned one, before it was locked
+            continue
+
+
+def _open_lock(folder: Path) -> IO[str]:
+    return os.fdopen(os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "w")
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let neither a second Ctrl-C nor the end of a step of CI stop the block, nor the commands that it runs."""
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(each, signal.SIG_IGN) for each in signals]
+    try:
+        yield
+    finally:
+        for each, handler in zip(signals, before, strict=True):
+            signal.signal(each, handler)
 
 
 def _remove_abandoned() -> None:
-    """Remove the folders of runs that live no more."""
+    """Remove the folders of runs that live no more. Those of other users stay, whatever they have put there."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         try:
-            with (folder / _LOCK).open("w") as lock:
+            found = folder.lstat()
+            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+                continue
+            with _open_lock(folder) as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 _remove(folder)
-        except OSError:  # its run lives, or it is another user's
+        except OSError:  # its run lives, or has just ended
             continue
 
 
@@ -64,6 +104,41 @@ def _remove(folder: Path) -> None:
     if refusal:
         raise EmulatorFailed(f"the emulator on {folder} is not removed: {refusal}")
     shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        remove_as_root(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        raise EmulatorFailed(f"{folder} has files of another user that a container wrote; sudo rm -r {folder}")
+
+
+def remove_as_root(folder: Path) -> None:
+    """Empty a folder in a container: root in one of a job writes files that an ordinary user cannot remove.
+
+    Any image with `rm` does. Nothing is pulled, and it sees nothing but the folder.
+    """
+    import docker
+
+    with closing(builders.connect()) as client:
+        # Not by its `images`, which asks for each one, and fails if one goes meanwhile.
+        for image in client.api.images()[:_MAX_IMAGES]:
+            container = None
+            try:
+                container = client.containers.create(
+                    image["Id"],
+                    ["-rf", "--", *(f"/folder/{each.name}" for each in folder.iterdir())],
+                    entrypoint="rm",
+                    user="0",
+                    network_mode="none",
+                    mounts=[docker.types.Mount("/folder", str(folder), "bind")],
+                )
+                container.start()
+                if container.wait()["StatusCode"] == 0:
+                    return
+            except docker.errors.APIError:  # it has no `rm`, or is gone
+                continue
+            finally:
+                if container:
+                    container.remove(force=True)
 
 
 def _command(verb: str, folder: Path, *options: str) -> str:

@@ -13,6 +13,7 @@ WHOLE: dict[str, Any] = {
     "stack": "dev",
     "commit": "0" * 40,
     "base": "main.json",
+    "inputs": "samples",
     "jobs": [
         {
             "name": "digits",
@@ -32,6 +33,7 @@ WHOLE: dict[str, Any] = {
             "files": {"count": 3, "bytes": 12034, "names": ["model/model.joblib"]},
             "metrics": {"accuracy": 0.952, "epochs": 1},
             "missingMetrics": ["loss"],
+            "missingInputs": ["gs://acme-data/train.csv"],
             "env": ["HF_TOKEN"],
             "newEnv": ["HF_TOKEN"],
             "buckets": ["acme-data"],

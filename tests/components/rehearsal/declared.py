@@ -1,8 +1,10 @@
 """Jobs of a project as they are declared, and what runs of them leave."""
 
 import json
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import docker
 
@@ -34,6 +36,11 @@ def job(script: str, *args: str, env: str = "") -> str:
     return json.dumps({"jobSpec": {"scheduling": {"timeout": "60s"}, "workerPoolSpecs": [pool]}}) + "\n"
 
 
+def sized(declared: str, **size: Any) -> str:
+    """A declared job with a size for rehearsals."""
+    return json.dumps({**json.loads(declared), "rehearse": size}) + "\n"
+
+
 def left(tmp_path: Path) -> list[str]:
     """The folders, containers and files of the project that a run has left."""
     folders = [str(folder) for folder in (tmp_path / "temporary").glob("vertex-training-run-*")]
@@ -43,3 +50,21 @@ def left(tmp_path: Path) -> list[str]:
         if str(tmp_path) in str(each.attrs.get("Mounts", ""))
     ]
     return [*folders, *containers]
+
+
+def git(*arguments: str) -> str:
+    """What git says in the current folder."""
+    identity = ("-c", "user.name=a", "-c", "user.email=a@acme.dev", "-c", "commit.gpgsign=false")
+    return subprocess.run(["git", *identity, *arguments], check=True, capture_output=True, text=True).stdout
+
+
+def commit() -> None:
+    """Commit all that is in the current folder."""
+    git("init", "-q")
+    git("add", "-A")
+    git("commit", "-qm", "base")
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    """The content of all files below a folder."""
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

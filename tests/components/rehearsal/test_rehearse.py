@@ -19,14 +19,9 @@ from vertex_training.rehearsal.target import throw_away
 from tests.vertex_emulator.running import IMAGE, until
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 
-from .declared import WRITE, Write, job, left
+from .declared import WRITE, Write, commit, everything, job, left, sized
 
 REPORT = f"{WRITE}; open(p + '/metrics.json', 'w').write('{{\"accuracy\": %s, \"by\": \"me\"}}' % sys.argv[1])"
-
-
-def sized(declared: str, **size: Any) -> str:
-    """A declared job with a size for rehearsals."""
-    return json.dumps({**json.loads(declared), "rehearse": size}) + "\n"
 
 
 def preview(file: Path, **ops: str) -> str:
@@ -225,23 +220,30 @@ def test_a_slip_rehearses_nothing(
     assert left(tmp_path) == []
 
 
-@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_rehearsal_that_ends_early_leaves_nothing(sign: signal.Signals, project: Write, tmp_path: Path) -> None:
+    # The base is there when the jobs run, and runs when they have ended: then two emulators are there.
     project("  train: " + job("import time; time.sleep(600)"))
+    commit()
+    project("  train: " + job("pass"))
+    before = everything(Path.cwd())
     log = tmp_path / "log"
     with log.open("w") as stream:
         process = subprocess.Popen(
-            [sys.executable, "-m", "vertex_training.cli", "rehearse"],
+            [sys.executable, "-m", "vertex_training.cli", "rehearse", "--base", "HEAD"],
             env={**os.environ, "TMPDIR": str(tmp_path / "temporary")},
             stdout=stream,
             stderr=stream,
             start_new_session=True,
         )
+    until(lambda: "HEAD: train: CustomJob" in log.read_text(), "the job of the base")
     until(lambda: any("vertex-training-run-" not in each for each in left(tmp_path)), "its container")
     os.killpg(process.pid, sign)
-    assert process.wait(60) == (130 if sign == signal.SIGINT else -sign)
+    assert process.wait(60) == (-sign if sign == signal.SIGKILL else 130)
     if sign == signal.SIGKILL:
+        assert left(tmp_path) != []
         with throw_away():
             pass
     assert left(tmp_path) == []
+    assert everything(Path.cwd()) == before
     assert "Traceback" not in log.read_text()

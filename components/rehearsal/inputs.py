@@ -1,0 +1,96 @@
+"""Inputs of jobs: objects of Cloud Storage, from a folder of this machine that has a folder for each bucket.
+
+They are copied to the buckets of the emulator, so that a job may write beside them, and none changes the folder.
+"""
+
+import re
+import shlex
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from vertex_api.job import Job
+
+from .runner import RunRefused
+
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")  # Google's page on bucket names
+# An object in an argument or a variable, as a URI or as the path of the mounted bucket, alone or in a list of several.
+_NAMED = re.compile(r"(?:gs://|(?<![\w./-])/gcs/)([a-z0-9][a-z0-9._-]{1,220}[a-z0-9])((?:/[^\s,;'\"`|<>()$]*)?)")
+_PATTERN = re.compile(r"[*?\[{@%].*", re.DOTALL)
+"""From where on a name is one of many: wildcards, and a placeholder such as `{shard}` or `@10`."""
+_DEFAULT = "inputs"
+"""The folder that commands name where none is given."""
+_MAX_NAMED = 20
+
+
+def put(folder: Path, buckets: Path) -> None:
+    """Copy what a folder has for buckets to them, readable by every container. Raises RunRefused."""
+    try:
+        for each in sorted(folder.iterdir()):
+            if each.name.startswith("."):
+                continue
+            if not each.is_dir() or not _BUCKET.fullmatch(each.name):
+                raise RunRefused(
+                    f"--inputs: {each} must be a folder with the name of a bucket; gs://BUCKET/x is {folder}/BUCKET/x"
+                )
+            _copy(each, buckets / each.name)
+    except OSError as error:
+        raise RunRefused(f"--inputs: {error.filename or folder}: {error.strerror or error}") from None
+
+
+def _copy(source: Path, place: Path) -> None:
+    """Copy a folder, with what links lead to. Raises RunRefused, and OSError, also for links that lead in a circle."""
+    # Modes say who may read: containers run as any user, and may write to a bucket.
+    place.mkdir(parents=True, exist_ok=True)
+    place.chmod(0o777)
+    for each in source.iterdir():
+        if each.is_dir():
+            _copy(each, place / each.name)
+        elif each.exists() and not each.is_file():
+            raise RunRefused(f"--inputs: {each}: is no file; remove it")
+        else:
+            shutil.copyfile(each, place / each.name)
+            (place / each.name).chmod(0o666)
+
+
+def missing(job: Job, written: Iterable[str], buckets: Path) -> list[str]:
+    """Return the objects that a job names and that no bucket has, after it ran: what it has written is there.
+
+    What is missing in the folders that are `written`, those of jobs that ran, is no input.
+    """
+    outputs = tuple(f"{each.rstrip('/')}/" for each in written)
+    found = dict.fromkeys(_named(job.job_spec["workerPoolSpecs"]))
+    absent = (uri for uri in found if not f"{uri}/".startswith(outputs) and not _exists(uri, buckets))
+    return [*absent][:_MAX_NAMED]
+
+
+def _named(value: Any) -> Iterator[str]:
+    """Yield the URIs in all texts of a value, without what follows a wildcard's folder and without `/` at the end."""
+    if isinstance(value, str):
+        for match in _NAMED.finditer(value):
+            yield f"gs://{match[1]}{match[2].rstrip('/.')}"
+    else:
+        for each in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
+            yield from _named(each)
+
+
+def _exists(uri: str, buckets: Path) -> bool:
+    """Return whether there is an object, a folder, or an object whose name begins with what precedes a wildcard."""
+    name = uri.removeprefix("gs://")
+    start, count = _PATTERN.subn("", name)
+    folder, _, beginning = start.rpartition("/")
+    try:
+        if not count:
+            return (buckets / name).exists()
+        return any(each.name.startswith(beginning) for each in (buckets / folder).iterdir())
+    except (OSError, ValueError):  # too long for a file, or no folder
+        return False
+
+
+def advice(uri: str, folder: str) -> str:
+    """Return the command that copies an object, or those of a folder or wildcard, to the folder of `--inputs`."""
+    bucket, _, name = uri.removeprefix("gs://").partition("/")
+    parent = "/".join([folder.rstrip("/") or _DEFAULT, bucket, *_PATTERN.sub("", name).split("/")[:-1]])
+    source = shlex.quote(uri if name else f"{uri}/*")
+    return f"mkdir -p {shlex.quote(parent)} && gcloud storage cp --recursive {source} {shlex.quote(parent + '/')}"

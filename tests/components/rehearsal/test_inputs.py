@@ -1,0 +1,105 @@
+"""Inputs of a rehearsal: objects from a folder of this machine, and what is said of those that are not in it."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from vertex_training.rehearsal import inputs
+from vertex_training.rehearsal.rehearse import Options, rehearse
+from vertex_training.rehearsal.runner import RunRefused
+
+from vertex_api.job import Job
+from vertex_api.names import CUSTOM_JOB
+
+from .declared import Write, job, left
+
+READ = "import sys; p = sys.argv[1].replace('gs://', '/gcs/'); print(open(p).read(), open(p, 'a').write('changed'))"
+
+
+def test_objects_come_from_the_folder(project: Write, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    project(f"  has: {job(READ, 'gs://acme-data/a/x.csv')}  lacks: {job(READ, 'gs://acme-data/${vars.code}/y.csv')}")
+    (tmp_path / "data" / "acme-data" / "a").mkdir(parents=True)
+    (object_ := tmp_path / "data" / "acme-data" / "a" / "x.csv").write_text("1,2")
+    object_.chmod(0o400)
+    assert rehearse(Options(stack="dev", inputs=tmp_path / "data", save=tmp_path / "saved.json")) == 1
+    shown = capfd.readouterr().out
+    has, lacks = json.loads((tmp_path / "saved.json").read_text())["jobs"]
+    assert (has["outcome"], lacks["outcome"]) == ("succeeded", "failed")
+    assert "missingInputs" not in has and lacks["missingInputs"] == ["gs://acme-data/5/y.csv"]
+    assert "found no gs://acme-data/5/y.csv; if it is an input:" in shown
+    folder = f"{tmp_path}/data/acme-data/5"
+    assert f"mkdir -p {folder} && gcloud storage cp --recursive gs://acme-data/5/y.csv {folder}/\n" in shown
+    assert object_.read_text() == "1,2" and left(tmp_path) == []
+
+
+def named(*args: str, **env: str) -> Job:
+    """A job that gives these arguments and variables to its replica."""
+    variables = [{"name": name, "value": value} for name, value in env.items()]
+    pool = {"containerSpec": {"imageUri": "x", "args": [*args], "env": variables}}
+    return Job(CUSTOM_JOB, {"jobSpec": {"workerPoolSpecs": [pool]}})
+
+
+def test_what_a_job_names_is_looked_for(tmp_path: Path) -> None:
+    (tmp_path / "acme-data" / "a").mkdir(parents=True)
+    (tmp_path / "acme-data" / "a" / "part-0.csv").touch()
+    there = ("gs://acme-data", "--data=gs://acme-data/a/", "/gcs/acme-data/a/part-0.csv", "gs://acme-data/a/part-*")
+    assert inputs.missing(named(*there, A="gs://acme-data/a/part-{shard}.csv"), (), tmp_path) == []
+    found = inputs.missing(
+        named("--in=gs://acme-data/b,gs://other-data/", "cat '/gcs/acme-data/c' gs://acme-data/d/*.csv", "x/gcs/no/a"),
+        (),
+        tmp_path,
+    )
+    absent = ["gs://acme-data/b", "gs://other-data", "gs://acme-data/c", "gs://acme-data/d/*.csv"]
+    assert found == absent
+    assert inputs.missing(named("gs://out/run/model/x", "gs://out/runs"), ["gs://out/run/"], tmp_path) == [
+        "gs://out/runs"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("uri", "command"),
+    [
+        ("gs://acme/a/x.csv", "mkdir -p d/acme/a && gcloud storage cp --recursive gs://acme/a/x.csv d/acme/a/"),
+        ("gs://acme/a/*.csv", "mkdir -p d/acme/a && gcloud storage cp --recursive 'gs://acme/a/*.csv' d/acme/a/"),
+        ("gs://acme", "mkdir -p d/acme && gcloud storage cp --recursive 'gs://acme/*' d/acme/"),
+    ],
+)
+def test_the_command_copies_to_its_folder(uri: str, command: str) -> None:
+    assert inputs.advice(uri, "d/") == command
+    assert inputs.advice(uri, "") == command.replace("d/acme", "inputs/acme")
+
+
+def broken(folder: Path, **links: Any) -> Path:
+    """A folder with a folder of a bucket, and links to what they name."""
+    (folder / "acme-data").mkdir(parents=True)
+    for name, target in links.items():
+        (folder / "acme-data" / name).symlink_to(target)
+    return folder
+
+
+def test_links_are_followed_in_a_copy(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "x").write_text("1")
+    inputs.put(broken(tmp_path / "data", a="../../elsewhere"), tmp_path / "gcs")
+    copy = tmp_path / "gcs" / "acme-data" / "a" / "x"
+    assert copy.read_text() == "1" and not copy.parent.is_symlink()
+    assert copy.stat().st_mode & 0o777 == 0o666 and copy.parent.stat().st_mode & 0o777 == 0o777
+
+
+def test_a_folder_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
+    def refusal(folder: Path) -> str:
+        with pytest.raises(RunRefused) as error:
+            inputs.put(folder, tmp_path / "gcs")
+        return str(error.value)
+
+    assert refusal(tmp_path / "none") == f"--inputs: {tmp_path}/none: No such file or directory"
+    circle = broken(tmp_path / "circle", a=".")
+    assert "Too many levels of symbolic links" in refusal(circle)
+    (circle / "acme-data" / "a").unlink()
+    os.mkfifo(circle / "acme-data" / "pipe")
+    assert refusal(circle) == f"--inputs: {circle}/acme-data/pipe: is no file; remove it"
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain" / "train.csv").touch()
+    assert "plain/train.csv must be a folder with the name of a bucket" in refusal(tmp_path / "plain")
