@@ -16,7 +16,6 @@ from ..plan.guardrails import FIGURES, Near
 from ..plan.plan import Totals
 from ..rehearsals import Drill, size
 from .changes import Cause, ImageFinding, JobFinding, ScheduleFinding, shorten
-from .document import shorten_paths
 from .rehearsed import MetricFinding, Rehearsed, RehearsedJob, Verdict
 from .resources import DataLoss, Grant, OtherChange
 from .review import MAX_LENGTH, Review
@@ -211,7 +210,7 @@ def _ceiling(review: Review) -> str:
 def _rehearsal(rehearsal: Rehearsed, stack: str, limits: ListLimits) -> Iterator[str]:
     """Yield a line for each job, or for those that did alike if there are many, and the last lines of failed ones."""
     other = rehearsal.stack if rehearsal.stack != stack else ""
-    facts = (" of", other), (" at", rehearsal.commit[:10]), (" against", shorten_paths(rehearsal.base))
+    facts = (" of", other), (" at", rehearsal.commit[:10]), (" against", rehearsal.base)
     title = "Rehearsal" + "".join(f"{word} {code(fact)}" for word, fact in facts if fact)
     jobs, render = rehearsal.jobs, partial(_rehearsed, limits.names)
     groups: dict[Hashable, list[RehearsedJob]] = {}

@@ -141,7 +141,7 @@ def rehearsed(rehearsal: Rehearsal, steps: Iterable[Step], submitted: Iterable[J
     return Rehearsed(
         rehearsal.get("stack", ""),
         rehearsal.get("commit") or "",
-        rehearsal.get("base", ""),
+        shorten_paths(rehearsal.get("base", "")),
         tuple(sorted(jobs, key=lambda job: job.urgency)),
         tuple(missing),
         tuple(_recorded(rehearsal["jobs"])),

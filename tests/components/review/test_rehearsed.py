@@ -73,7 +73,13 @@ def test_no_direction_is_guessed() -> None:
     assert found(report("train", 0.95), fields=other)[0].metrics[0].verdict == ""
     both = search_of(search_of(EDIT), "MINIMIZE")
     both["steps"][-1]["urn"] += "-of-loss"
-    assert found(report("train", 0.95), fields=both)[0].metrics[0].verdict == ""
+    jobs = found(report("train", 0.95), report("search", 0.95), report("search-of-loss", 0.95), fields=both)
+    # Each search has its own word.
+    assert {job.name: job.metrics[0].verdict for job in jobs} == {
+        "train": "",
+        "search": "better",
+        "search-of-loss": "worse",
+    }
 
 
 def test_a_metric_that_a_search_needs_is_missed() -> None:
@@ -83,7 +89,8 @@ def test_a_metric_that_a_search_needs_is_missed() -> None:
     assert "`train` (CustomJob) ran 40 s → 41 s, no longer reports `accuracy`, which `search` needs, " in text
     never = {**lost, "base": {"outcome": "succeeded", "metrics": {"acc": 0.9}}}
     assert "`train` does not report `accuracy`, which `search` needs" in reviewed(never, fields=search_of(EDIT))
-    both = reviewed(lost, {**lost, "name": "search"}, fields=search_of(EDIT))
+    other = {**lost, "name": "search", "base": {"outcome": "succeeded", "seconds": 40, "metrics": {"accuracy": 0.5}}}
+    both = reviewed(lost, other, fields=search_of(EDIT))
     assert "- **Model**: ❌ `train`, `search` no longer report `accuracy`, which `search` needs\n" in both
     assert "- `search` (CustomJob) ran 40 s → 41 s, no longer reports `accuracy`, which it needs, " in both
 
@@ -117,6 +124,7 @@ def test_a_failure_of_the_base_is_told() -> None:
     text = reviewed(failed)
     assert "❌ no, 1 of 1 job failed, in the base too: `train`" in text
     assert "- `train` (CustomJob) **failed**, as in the base, after 40 s → 41 s: " in text
+    assert "in the base too" not in reviewed(failed, report("evaluate", None, outcome="failed", reason=REASON))
 
 
 def test_jobs_without_a_rehearsal_are_named() -> None:
@@ -177,6 +185,20 @@ def test_the_fullest_replica_is_shown() -> None:
         {"name": "c"},
     ]
     assert "peak memory 7.0 of 15 GiB" in reviewed(report("train", 0.95, replicas=replicas))
+
+
+def test_metrics_of_a_search_come_first() -> None:
+    job = report("train", None, metrics={"a": 1.0, "accuracy": 0.95, "b": 2.0})
+    assert "`accuracy` 0.941 → 0.95 (better), `a` 1, `b` 2, wrote" in reviewed(job, fields=search_of(EDIT))
+
+
+def test_a_rehearsal_shows_no_path_of_the_machine() -> None:
+    reason = f"/home/ci/training/train.py is missing\n{'x' * 3_000}"
+    failed = rehearsal(report("train", None, outcome="failed", reason=reason))
+    review = build_review(parse(EDIT), rehearsal={**failed, "base": "/home/ci/main.json"})
+    assert "against `…/main.json`" in render_markdown(review) and "…/train.py is missing" in render_markdown(review)
+    assert "/home" not in render_markdown(review) + render_json(review)
+    assert "x" * 1_900 in render_markdown(review) and "x" * 2_000 not in render_markdown(review)
 
 
 def test_jobs_that_did_alike_share_a_line() -> None:
