@@ -71,8 +71,8 @@ class Drill(TypedDict, total=False):
 class JobReport(TypedDict, total=False):
     """What a rehearsal says of one job. `seconds` are those from its start; `env` are names of variables.
 
-    `missingMetrics` are those that a search or the base needs, and that it did not report. `missingInputs` are objects
-    that it names, and that were in no bucket when it had ended.
+    `missingMetrics` are those that a search or the base needs, and that it did not report, though nothing cut it short.
+    `missingInputs` are objects that it names, and that were in no bucket when it had ended.
     """
 
     name: Required[str]

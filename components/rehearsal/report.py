@@ -42,8 +42,8 @@ def ended(name: str, kind: str, job: Ended, buckets: Path) -> JobReport:
         "names": [str(path.relative_to(job.outputs)) for path in files[:MAX_FILES]],
     }
     made["metrics"] = job.metrics
-    needed = [metric.id for metric in job.submitted.metrics]
-    made["missingMetrics"] = [metric for metric in needed if metric not in made["metrics"]]
+    # Those of trials that were cut short are not missing: what cut them short is the reason.
+    made["missingMetrics"] = [metric for metric in job.results.get("unreported", ()) if metric not in made["metrics"]]
     made["replicas"] = replicas(job.used)
     made["buckets"] = [*job.buckets]
     made["missingInputs"] = inputs.missing(job.submitted, job.written, buckets)

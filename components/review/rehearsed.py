@@ -84,9 +84,8 @@ class RehearsedJob:
 
     @property
     def unreported(self) -> tuple[MetricFinding, ...]:
-        """The metrics that it should report and does not; none if it failed before it reported any."""
-        found = tuple(each for each in self.metrics if each.new is None)
-        return () if self.outcome == "failed" and len(found) == len(self.metrics) else found
+        """The metrics that it should report and does not."""
+        return tuple(each for each in self.metrics if each.new is None)
 
     def judged(self, verdict: Verdict) -> tuple[MetricFinding, ...]:
         """The metrics with this verdict."""

@@ -13,7 +13,7 @@ from vertex_training.cli import main
 from vertex_training.plan.training import Training, parse_spec
 from vertex_training.rehearsal import report
 from vertex_training.rehearsal.rehearse import Options, rehearse, shrink
-from vertex_training.rehearsal.runner import Source, in_order
+from vertex_training.rehearsal.runner import Ended, Source, in_order
 from vertex_training.rehearsal.target import throw_away
 
 from tests.vertex_emulator.running import IMAGE, until
@@ -142,6 +142,26 @@ STUDY = {
     },
 }
 SPEC = {"workerPoolSpecs": [POOL], "scheduling": {"timeout": "600s"}}
+
+
+@pytest.mark.parametrize(
+    ("reason", "missing"),
+    [
+        ("The trial ended without reporting the metric loss. It reported los.", ["loss"]),
+        ("The replica workerpool0-0 exited with a non-zero status of 1.", []),
+    ],
+)
+def test_a_crash_is_no_missing_metric(reason: str, missing: list[str], tmp_path: Path) -> None:
+    body = {"displayName": "a", **STUDY, "trialJobSpec": SPEC}
+    parsed, _ = parse_spec(HYPERPARAMETER_TUNING_JOB, body, is_adopted=False)
+    assert parsed
+    trial = {"id": "1", "state": "INFEASIBLE", "infeasibleReason": reason}
+    ended = Ended(
+        {**body, "state": "JOB_STATE_FAILED", "trials": [trial]}, parsed, tmp_path, f"a failed: {reason}\nlog\nagain"
+    )
+    assert report.ended("a", "HyperparameterTuningJob", ended)["missingMetrics"] == missing
+
+
 TASK = "gs://google-cloud-aiplatform/schema/trainingjob/definition/hyperparameter_tuning_task_1.0.0.yaml"
 
 

@@ -95,13 +95,6 @@ def test_a_metric_that_a_search_needs_is_missed() -> None:
     assert "- `search` (CustomJob) ran 40 s → 41 s, no longer reports `accuracy`, which it needs, " in both
 
 
-def test_a_crash_loses_no_metric_by_itself() -> None:
-    crashed = report("search", None, outcome="failed", reason=REASON, missingMetrics=["accuracy"])
-    text = reviewed(crashed, fields=search_of(EDIT))
-    assert "no longer reports" not in text
-    assert "**Model**: not known, as no metric is reported" in text
-
-
 def test_a_failure_shows_its_last_lines_folded() -> None:
     reason = f"{REASON}\n```\n</details>\n/merge @everyone\n\x1b[31m" + "".join(f"\nline {line}" for line in range(20))
     text = reviewed(report("train", 0.95), report("evaluate", None, outcome="failed", reason=reason, seconds=3))
