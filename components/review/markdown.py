@@ -121,7 +121,7 @@ def _answers(review: Review, rehearsal: Rehearsed) -> Iterator[str]:
     """Yield what a reviewer asks first, on three lines."""
     yield f"- **Runs**: {_runs(rehearsal)}"
     yield f"- **Model**: {_models(rehearsal)}"
-    yield f"- **Data**: {_data(rehearsal)}. **Cost**: {_ceiling(review)}"
+    yield f"- **Data**: {_data(review, rehearsal)}. **Cost**: {_ceiling(review)}"
 
 
 def _runs(rehearsal: Rehearsed) -> str:
@@ -187,14 +187,17 @@ def _metric(metric: MetricFinding) -> str:
     return f"{code(metric.name)} {new if old in ('', new) else f'{old} → {new}'}"
 
 
-def _data(rehearsal: Rehearsed) -> str:
-    """Return which buckets, hosts and variables are new."""
-    if not any(job.has_base for job in rehearsal.jobs):
-        return "not compared"
-    found = Counter[tuple[str, str]](new for job in rehearsal.jobs for new in job.new)
-    if found:
-        return _first([f"new {noun} {code(name)}" for noun, name in sorted(found)])
-    return f"no new {either(rehearsal.recorded)}"
+def _data(review: Review, rehearsal: Rehearsed) -> str:
+    """Return which data changes, which inputs were missing, and which buckets, hosts and variables are new."""
+    causes = dict.fromkeys(cause for job in review.jobs for cause in job.causes if cause.kind == "data")
+    parts = [_first([_cause(cause).removeprefix("data ") for cause in causes])] if causes else []
+    if absent := list(dict.fromkeys(uri for job in rehearsal.jobs for uri in job.missing_inputs)):
+        parts.append(f"⚠️ not found: {codes(absent, _MAX_ANSWERS)}")
+    if new := sorted({new for job in rehearsal.jobs for new in job.new}):
+        parts.append(_first([f"new {noun} {code(name)}" for noun, name in new]))
+    elif not parts and any(job.has_base for job in rehearsal.jobs):
+        parts.append(f"no new {either(rehearsal.recorded)}")
+    return "; ".join(parts) or "not compared"
 
 
 def _ceiling(review: Review) -> str:
@@ -244,6 +247,7 @@ def _rehearsed(max_names: int, job: RehearsedJob) -> str:
         parts.append(
             f"wrote {codes(job.folders, _MAX_CAUSES)} ({count_of(job.file_count, 'file')}, {size(job.file_bytes)})"
         )
+    parts += [f"did not find {codes(job.missing_inputs, max_names)}"] if job.missing_inputs else []
     parts += [f"new {noun} {code(name)}" for noun, name in job.new[:max_names]]
     parts += [_drill(drill) for drill in job.drills]
     return f"{code(job.name)}{f' ({job.type})' if job.type else ''} {', '.join(parts)}"
@@ -287,6 +291,7 @@ def _signs(job: RehearsedJob) -> tuple[str, ...]:
     """Return what may be alike for many jobs: no measures."""
     signs = _unreported(job)
     signs += [_SPOT] if job.loses_work else []
+    signs += [f"did not find {codes(job.missing_inputs, _MAX_ANSWERS)}"] if job.missing_inputs else []
     for verdict, text in _JUDGED.items():
         signs += [f"{code(metric.name)}{text}" for metric in job.judged(verdict)]
     return (*signs, *(f"new {noun} {code(name)}" for noun, name in job.new))
@@ -441,7 +446,7 @@ def _cause(cause: Cause) -> str:
     if cause.kind == "request":
         return "a request, as by `--replace`, or the provider's"
     if cause.kind == "data":
-        return f"data {code(cause.name)}: {visible(cause.new_text or '')}"
+        return f"data {code(cause.name)}: {code(cause.new_text or '')}"
     noun = {"job": "upstream job ", "field": ""}.get(cause.kind, f"{cause.kind} ")
     has_values = cause.old_text is not None or cause.new_text is not None
     values = f" {_values(cause.old_text, cause.new_text)}" if has_values else ""

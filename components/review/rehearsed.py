@@ -51,8 +51,9 @@ class RehearsedJob:
     """What a job did. `outcome_before` and `seconds_before` are those of the base; empty and None without one.
 
     `reason` are the lines that say why it failed or was skipped. Memory is that of the replica that came nearest to
-    what its machine type has, in bytes. `folders` are those below its output folder. `new` are the buckets, hosts and
-    variables that the base does not have, each with its noun. `is_spot` is whether its machines may be taken away.
+    what its machine type has, in bytes. `folders` are those below its output folder. `missing_inputs` are objects that
+    were in no bucket. `new` are the buckets, hosts and variables that the base does not have, each with its noun.
+    `is_spot` is whether its machines may be taken away.
     """
 
     name: str
@@ -68,6 +69,7 @@ class RehearsedJob:
     file_bytes: int = 0
     folders: tuple[str, ...] = ()
     metrics: tuple[MetricFinding, ...] = ()
+    missing_inputs: tuple[str, ...] = ()
     new: tuple[tuple[str, str], ...] = ()
     drills: tuple[Drill, ...] = ()
     is_spot: bool = False
@@ -101,7 +103,7 @@ class RehearsedJob:
             bool(self.judged("worse")),
             self.outcome == "skipped",
             bool(self.judged("better")),
-            bool(self.new),
+            bool(self.missing_inputs or self.new),
         )
         return next((place for place, sign in enumerate(signs) if sign), len(signs))
 
@@ -235,6 +237,7 @@ def _job(report: JobReport, spec: _Spec, goals: Mapping[str, Mapping[str, int]])
         files["bytes"],
         tuple(dict.fromkeys(folders)),
         tuple(_metrics(report, base, goals)),
+        tuple(report.get("missingInputs", ())),
         tuple(sorted(added)),
         tuple(report.get("drills", ())),
         spec.is_spot,

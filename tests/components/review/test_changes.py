@@ -48,7 +48,7 @@ def test_changed_data_is_shown_with_its_counts() -> None:
     old = {"uri": "gs://acme/train/", "objects": 1, "bytes": 3, "digest": "0", "contents": {"a": "0"}}
     step["oldState"]["inputs"]["data"] = {"train": old}
     step["newState"]["inputs"]["data"] = {"train": {**old, "digest": "1", "contents": {"b": "1"}}}
-    assert "because of data `train`: 1 object added, 1 removed, 3 bytes; " in render_markdown(review_of(fields))
+    assert "because of data `train`: `1 object added, 1 removed, 3 bytes`; " in render_markdown(review_of(fields))
 
 
 def test_a_forced_replacement_says_so() -> None:

@@ -165,6 +165,21 @@ def test_what_a_job_uses_anew_is_named() -> None:
         assert f"- **Data**: no new {noun}. " in reviewed(report("train", 0.95, **{"buckets": [], **recorded}))
 
 
+def test_changed_and_missing_data_are_named() -> None:
+    fields = json.loads(json.dumps(EDIT))
+    step = find_step(fields, "train")
+    old = {"uri": "gs://acme/@all", "objects": 1, "bytes": 8, "digest": "0", "contents": {"a": "0"}}
+    step["oldState"]["inputs"]["data"] = {"days": old}
+    step["newState"]["inputs"]["data"] = {"days": {**old, "digest": "1", "contents": {"a": "1", "b": "1"}}}
+    text = reviewed(report("train", 0.95), fields=fields)
+    assert "- **Data**: `days`: `1 object added, 1 changed, 8 bytes`. **Cost**" in text
+    step["newState"]["inputs"]["data"]["days"]["uri"] = "gs://acme/@team"
+    text = reviewed(report("train", 0.95, missingInputs=["gs://acme/a.csv"], hosts=["a.dev"]), fields=fields)
+    place = "`days`: `gs://acme/@all → gs://acme/@team, 1 object, 8 bytes`"
+    assert f"- **Data**: {place}; ⚠️ not found: `gs://acme/a.csv`; new host `a.dev`. " in text
+    assert f"because of data {place}" in text and "did not find `gs://acme/a.csv`, new host" in text
+
+
 def test_close_metrics_are_told_apart() -> None:
     assert "`accuracy` 0.94101 → 0.94102" in reviewed(report("train", 0.94102, 0.94101))
     assert "- **Model**: as in the base, by 1 metric" in reviewed(report("train", 0.94102, 0.94102))
