@@ -242,13 +242,11 @@ class _Causes:
         """Return the causes of a job's changes, without those that follow from new output folders of upstream jobs."""
         upstream = (step.new_inputs or {}).get("jobs") or {}
         moved = [self._folders[name] for name in upstream if name in self._folders]
-        changes = [change for change in input_changes(step) if not _follows(change, moved)]
-        data = dict.fromkeys(str(change.path[1]) for change in changes if change.path[0] == "data" and change.path[1:])
-        old, new = ((side or {}).get("data") or {} for side in (step.old_inputs, step.new_inputs))
-        return self.of(
-            (change for change in changes if change.path[0] not in ("data", "verify") or not change.path[1:]),
-            [Cause("data", name, new_text=_data_text(old.get(name), new.get(name))) for name in data],
-        )
+        own = [each for each in input_changes(step) if each.path[0] != "data" and not _follows(each, moved)]
+        old, new = (_data(side) for side in (step.old_inputs, step.new_inputs))
+        names = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
+        data = [Cause("data", name, new_text=_data_text(old.get(name), new.get(name))) for name in names]
+        return self.of(own, data)
 
     def of(self, changes: Iterable[InputChange], data: Sequence[Cause] = ()) -> tuple[Cause, ...]:
         """Return the causes of these changes, each once; without changes, the replacement was requested.
@@ -270,6 +268,12 @@ class _Causes:
         if change.path[-1] in _IMAGE_FIELDS and change.new_text:
             return _image_cause(str(change.old_value or ""), str(change.new_value))
         return Cause("field", change.path_text, change.old_text, change.new_text)
+
+
+def _data(inputs: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Return what a job has among its inputs of locked data, by name."""
+    found = (inputs or {}).get("data")
+    return found if isinstance(found, Mapping) else {}
 
 
 def _data_text(old: Any, new: Any) -> str:

@@ -85,7 +85,9 @@ from vertex_training.data import listing
 def most(count):
     pages = ({"items": [{"name": f"train/{at % 50}/{at + i:09}.tfrecord", "size": "1000", "generation": str(at + i + 1),
         "crc32c": f"{at + i:08}", "md5Hash": f"{at + i:024}"} for i in range(1000)]} for at in range(0, count, 1000))
-    def answer(self, *_, **__):
+    def answer(self, path, **_):
+        if not path.endswith("/o"):  # the client asks for the bucket too
+            return {}
         page = next(pages, None)
         return {**page, "nextPageToken": "more"} if page else {"items": []}
     Connection.api_request = answer

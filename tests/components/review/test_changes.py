@@ -34,7 +34,7 @@ def test_a_new_rerun_is_the_reason() -> None:
 def test_changed_data_is_the_reason() -> None:
     old = {"uri": "gs://acme/train/", "objects": 1, "bytes": 3, "digest": "0", "contents": {"a": "0"}}
     new = {**old, "objects": 2, "bytes": 3_100_000_000, "digest": "1", "contents": {"a": "1", "b": "2"}}
-    job = edited_job(data=({"train": old}, {"train": new}), verify=(None, {"train": "warn"}))
+    job = edited_job(data=({"train": old}, {"train": new}))
     assert job.causes == (Cause("data", "train", None, "1 object added, 1 changed, 3.1 GB"),)
     assert edited_job(data=(None, {"train": new})).causes == (
         Cause("data", "train", None, "locked now: 2 objects, 3.1 GB"),
