@@ -353,4 +353,4 @@ def show_size(size: float) -> str:
         if size < 1000 or unit == "TB":
             break
         size /= 1000
-    return f"{size:,.0f} {unit}" if unit == "bytes" else f"{size:,.1f} {unit}"
+    return f"{size:,.0f} {'byte' if size == 1 else unit}" if unit == "bytes" else f"{size:,.1f} {unit}"

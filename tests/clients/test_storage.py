@@ -62,6 +62,15 @@ def test_lists_have_prefixes_pages_and_job_output(client: storage.Client, emulat
     assert ([blob.name for blob in found], found.prefixes) == (["a/1", "a/2"], {"a/b/"})
 
 
+def test_a_list_has_checksums_if_asked(client: storage.Client) -> None:
+    stored = client.bucket("summed").blob("a/b")
+    stored.upload_from_string("content")
+    (listed,) = client.list_blobs("summed", fields="items(name,size,crc32c,md5Hash,generation)")
+    assert (listed.md5_hash, listed.crc32c, listed.generation) == (stored.md5_hash, stored.crc32c, stored.generation)
+    (plain,) = client.list_blobs("summed")
+    assert (plain.size, plain.crc32c) == (7, None)
+
+
 def test_only_empty_buckets_can_be_deleted(client: storage.Client) -> None:
     bucket = client.create_bucket("to-be-deleted")
     with pytest.raises(exceptions.Conflict, match="already exists"):

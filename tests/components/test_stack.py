@@ -7,6 +7,7 @@ from typing import Any
 import pulumi
 import pytest
 from vertex_training import Completion, CustomJob, HyperparameterTuningJob
+from vertex_training.data.lock import LockedData
 from vertex_training.settings.settings import Settings
 from vertex_training.stack import Images, Jobs, Packages, Sources
 
@@ -34,6 +35,35 @@ def made(root: Path, text: str) -> Graph:
     settings: Settings = load(root, INCLUDING, jobs=text)
     ground = Ground()
     return graph(lambda: Jobs(settings, ground, Sources(Images(settings, ground), Packages(settings, ground))))
+
+
+def test_locked_data_is_an_input_of_jobs_that_refer_to_it(tmp_path: Path) -> None:
+    text = "data: {train: {uri: gs://acme/train/, verify: warn}, other: {uri: gs://acme/other/}}\n" + jobs(
+        '"${data.train}"', last='"${jobs.train.modelDir}", "${data.other}"', alone=""
+    )
+    settings: Settings = load(tmp_path, INCLUDING, jobs=text)
+
+    def build(digest: str) -> Graph:
+        summary = {"uri": "gs://acme/train/", "objects": 1, "bytes": 1, "digest": digest}
+        data = {
+            "train": LockedData("gs://acme/train/", summary, "warn"),
+            "other": LockedData("gs://acme/other/", None, "error"),
+        }
+        ground = Ground()
+        sources = Sources(Images(settings, ground), Packages(settings, ground))
+        return graph(lambda: Jobs(settings, ground, sources, data=data))
+
+    one, other = build("00"), build("11")
+    train = one.inputs["CustomJob/train"]
+    assert train["data"]["train"]["digest"] == "00" and train["verify"] == {"train": "warn"}
+    assert args(one, "CustomJob/train") == ["gs://acme/train/"]
+    assert "data" not in one.inputs["CustomJob/last"] and "data" not in one.inputs["CustomJob/alone"]
+    folders = [
+        [each.inputs[f"CustomJob/{name}"]["spec"]["jobSpec"]["baseOutputDirectory"] for each in (one, other)]
+        for name in ("train", "last", "alone")
+    ]
+    # A run on other data, and a run after it, write to folders of their own.
+    assert [before == after for before, after in folders] == [False, False, True]
 
 
 def args(found: Graph, job: str) -> list[str]:

@@ -44,6 +44,7 @@ def test_field_order_does_not_change_a_token() -> None:
         {"secrets": {"a": "1"}},
         {"secrets": {"b": "1", "a": "2"}},
         {"rerun": "1"},
+        {"data": ["train 00"]},
     ],
     ids=str,
 )
