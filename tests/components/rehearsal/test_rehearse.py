@@ -95,17 +95,19 @@ def test_a_preview_says_which_jobs_run(project: Write, tmp_path: Path, capfd: py
 
 
 def test_a_saved_rehearsal_is_compared(project: Write, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    project("  train: " + job(REPORT, "${vars.code}", env="x"))
+    project("  train: " + job(REPORT, "${vars.code}", env="${secrets.token}"))
+    (tmp_path / "token").write_text("gs://canary/x")  # which is no input to be named
     metrics = {"accuracy": 0.25, "loss": 2}
     base = {"name": "train", "outcome": "succeeded", "seconds": 1, "metrics": metrics, "env": ["OLD"]}
     (tmp_path / "base.json").write_text(json.dumps({"version": 1, "jobs": [base]}))
-    options = Options(set=["vars.code=0.75"], against=tmp_path / "base.json", save=tmp_path / "new.json")
-    assert rehearse(options) == 0
+    files: Any = {"secret": [f"token=@{tmp_path / 'token'}"], "against": tmp_path / "base.json"}
+    assert rehearse(Options(stack="dev", set=["vars.code=0.75"], save=tmp_path / "new.json", **files)) == 0
     new = saved(tmp_path / "new.json")["train"]
     assert (new["missingMetrics"], new["newEnv"]) == (["loss"], ["T"])
     assert new["base"] == {"outcome": "succeeded", "seconds": 1, "metrics": metrics}
-    shown = capfd.readouterr().out
+    shown, said = capfd.readouterr()
     assert "accuracy 0.25 → 0.75, loss is missing" in shown and "new variables: T" in shown
+    assert "canary" not in shown + said + (tmp_path / "new.json").read_text()
 
 
 def test_what_a_job_used_is_told(project: Write, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
