@@ -1,0 +1,71 @@
+"""The tutorial, commit by commit: each preview shows what the page says, each run does it, and none leaves a change."""
+
+import re
+
+import pytest
+import yaml
+
+from tests.engine.project import CHECKOUT, Project
+from tests.vertex_emulator.running import until
+
+PAGE = (CHECKOUT / "docs" / "tutorial.md").read_text()
+COMMITS = re.split(r"^## \d\. ", PAGE, flags=re.MULTILINE)[1:]
+
+
+def blocks(commit: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", commit, re.DOTALL)
+
+
+def changes(printed: str) -> list[tuple[str, ...]]:
+    """Mark, token, name and operation of what a preview changes; of a replacement, the line that says so."""
+    found = re.findall(r"^ *([-+~]{1,2}) +(\S*vertex-training:\S+) (\S+) (\w+)", printed, re.MULTILINE)
+    return sorted(each for each in {*found} if each[0] not in ("++", "--"))
+
+
+class Tutorial:
+    """The project of somebody who follows the page."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.script = project.root / "trainer" / "train.py"
+        self.declared = project.root / "training" / "jobs.yaml"
+        (project.root / "trainer" / "Dockerfile").unlink()
+
+    def commit(self, number: int) -> None:
+        """Write the files of a commit."""
+        text = COMMITS[number - 1]
+        for python in blocks(text, "python"):
+            self.script.write_text(python if number < 4 else f"{self.script.read_text()}{python}")
+        for declared in blocks(text, "yaml"):
+            if number < 5:
+                self.declared.write_text(declared)
+            else:
+                known = yaml.safe_load(self.declared.read_text()) | yaml.safe_load(declared)
+                if number == 6:
+                    for kind, name in (("customJobs", "line"), ("hyperparameterTuningJobs", "search")):
+                        known[kind][name]["lifecycle"] = {"run": "scheduled"}
+                self.declared.write_text(yaml.safe_dump(known, sort_keys=False))
+
+
+@pytest.fixture
+def tutorial(project: Project) -> Tutorial:
+    return Tutorial(project)
+
+
+def test_each_commit_previews_as_the_page_says(tutorial: Tutorial) -> None:
+    project = tutorial.project
+    results = []
+    for number, text in enumerate(COMMITS, 1):
+        tutorial.commit(number)
+        (shown,) = (block for block in blocks(text, "console") if block.startswith("$ pulumi preview"))
+        assert changes(project.pulumi("preview", "--stack=local")) == changes(shown), number
+        project.up()
+        project.assert_no_changes()
+        results.append(project.outputs().get("results", {}))
+    first, measured, longer, searched, best, scheduled = results
+    assert "metrics" not in first["line"] and scheduled == {}
+    assert longer["line"]["metrics"]["loss"] < measured["line"]["metrics"]["loss"]
+    assert best["search"] == searched["search"]
+    assert best["line"]["metrics"] == best["search"]["bestTrial"]["metrics"]
+    assert project.run_emulator("schedules", "fire", "nightly").returncode == 0
+    until(lambda: [job for job in project.list_jobs() if job["state"] == "JOB_STATE_SUCCEEDED"], "the scheduled job")
