@@ -7,21 +7,27 @@ import pytest
 from vertex_training.rehearsal import checkout
 from vertex_training.rehearsal.rehearse import Options, rehearse
 from vertex_training.rehearsal.runner import RunRefused
+from vertex_training.schema import source
 
 from .declared import WRITE, Write, commit, everything, git, job, left, sized
 
-REPORT = f"{WRITE}; open(p + '/metrics.json', 'w').write('{{\"%s\": %s}}' % tuple(sys.argv[1:3]))"
+CHECKED = f"{WRITE}; assert sys.argv[3:] == ['%s'], sys.argv"
+REPORT = CHECKED + "; open(p + '/metrics.json', 'w').write('{\"%%s\": %%s}' %% tuple(sys.argv[1:3]))"
 
 
 def test_jobs_of_a_commit_run_beside(project: Write, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     # Neither the size nor the var is in the base, which has arguments of its own.
-    project("  train: " + sized(job(REPORT, "loss", "${vars.code}"), args=["old"]))
+    project("  train: " + sized(job(REPORT % "old", "loss", "${vars.code}"), args=["old"]))
     commit()
     (tmp_path / "token").write_text("x")
     Path("jobs.yaml").write_text(
         "vars: {code: 0, lr: 1}\ncustomJobs:\n"
         "  train: "
-        + sized(job(REPORT, "accuracy", "${vars.code}", env="${secrets.token}"), vars={"code": 3, "lr": 2})
+        + sized(
+            job(REPORT % "new", "accuracy", "${vars.code}", env="${secrets.token}"),
+            vars={"code": 3, "lr": 2},
+            args=["new"],
+        )
         + "  made: "
         + job("pass", "${vars.lr}")
     )
@@ -57,13 +63,22 @@ def test_a_commit_is_written_as_git_does(tmp_path: Path, monkeypatch: pytest.Mon
     (project / "run.sh").touch(0o755)
     (project / "hidden").write_text("x")
     (project / "link").symlink_to("run.sh")
-    (project.parent / ".gitattributes").write_text("hidden export-ignore\n")
+    (project / "lines").write_text("x\n")
+    (project.parent / ".gitattributes").write_text("hidden export-ignore\nlines eol=crlf\n")
+    git("init", "-q")
+    (hook := project.parent / ".git" / "hooks" / "post-checkout").parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\ntouch ran; exit 1\n")
+    hook.chmod(0o755)
+    (project / "submodule").mkdir()
+    git("update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},a/submodule")
     commit()
     (project / "Pulumi.yaml").write_text("name: b\n")
     git("add", "-A")
     before = everything(Path.cwd())
     root = checkout.extract(project, "HEAD", tmp_path / "base")
     assert root == tmp_path / "base" / "a"
+    assert source.checkout(root) == root.parent and (root / "lines").read_bytes() == b"x\r\n"
+    assert [*(root / "submodule").iterdir()] == []
     assert (root / "Pulumi.yaml").read_text() == "name: a\n" and (root / "hidden").read_text() == "x"
     assert (root / "run.sh").stat().st_mode & 0o111 and (root / "link").is_symlink()
     assert everything(Path.cwd()) == before
