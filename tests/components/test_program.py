@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Graph
     def make(program: Callable[[], Any], **values: str) -> Graph:
         own = {"vertex-training:target": "local", "vertex-training:include": '["jobs.yaml"]', **values}
         monkeypatch.setattr("pulumi.runtime.get_config_env", lambda: own)
-        monkeypatch.setattr(config, "CONFIG", own)
+        monkeypatch.setattr(config, "CONFIG", ContextVar("config", default=own))
         with contextlib.chdir(tmp_path):
             return graph(program)
 
