@@ -15,7 +15,7 @@ from benchmarks.pulumi import Program, job_spec, our_program
 from vertex_api.estimates.runs import MAX_RUNS, Run
 
 JOBS = 1_000
-ROUNDS = 7
+ROUNDS = 9
 TODAY = date(2026, 11, 1)
 MAX_RATIO = 1.05
 
@@ -35,9 +35,11 @@ def rows() -> Iterator[str]:
     yield row(f"preview, {JOBS:,} jobs without runs", _clock(plain), "s", note=f"median of {ROUNDS}, alternating")
     size = len(json.dumps(records)) / 1e6
     yield row(f"preview, {JOBS:,} jobs, {MAX_RUNS} runs each", _clock(recorded), "s", note=f"{size:.2f} MB of records")
-    ratios = [ours.clock / other.clock for ours, other in zip(recorded, plain, strict=True)]
-    processor = median(ours.processor / other.processor for ours, other in zip(recorded, plain, strict=True))
-    yield row("preview with runs, ratio", median(ratios), "", MAX_RATIO, note=f"of processor time {processor:.2f}")
+    pairs = [*zip(recorded, plain, strict=True)]
+    processor = median(ours.processor / other.processor for ours, other in pairs)
+    clock = median(ours.clock / other.clock for ours, other in pairs)
+    # Of a difference of hundredths, the clock of a machine with other work says nothing.
+    yield row("preview with runs, ratio of processor time", processor, "", MAX_RATIO, note=f"on the clock {clock:.2f}")
     yield from _price_rows(records, _clock(plain))
 
 

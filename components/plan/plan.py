@@ -204,7 +204,7 @@ class Plan:
         }
         return {name: past for name, past in found.items() if past}
 
-    @property
+    @cached_property
     def expected(self) -> Mapping[str, Money]:
         """What a run is expected to cost, by job with priced earlier runs."""
         return {name: past.expected for name, past in self.past.items() if past.expected is not None}
