@@ -36,6 +36,12 @@ def test_a_rehearsed_review_is_the_golden_one(case: str) -> None:
     assert len(text) <= MAX_LENGTH and len(render_json(CASES[case]())) <= MAX_LENGTH
 
 
+def test_the_page_shows_the_actual_answers() -> None:
+    golden = (HERE / "golden" / "rehearsed.md").read_text().splitlines()
+    page = (HERE.parents[2] / "docs" / "ci.md").read_text()
+    assert "```markdown\n" + "\n".join(golden[:4]) + "\n```\n" in page
+
+
 def test_the_answers_come_first() -> None:
     title, *answers, blank, _ = reviewed(report("train", 0.95), report("evaluate", None)).split("\n", 5)
     assert (title, blank) == ("### Preview of `dev`", "")
