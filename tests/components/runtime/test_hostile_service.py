@@ -79,6 +79,7 @@ def calls(server: Hostile, monkeypatch: pytest.MonkeyPatch) -> dict[str, Callabl
         "build log": lambda: builds.log_entries("p", "7", 10),
         "has object": lambda: CloudStorage().exists("gs://bucket/object"),
         "upload": lambda: CloudStorage().put("gs://bucket/object", io.BytesIO(b"x" * 100)),
+        "read": lambda: _read("gs://bucket/object"),
         "emulator": partial(emulator.request, "GET", "schedules", None, "nightly"),
     }
 
@@ -95,7 +96,12 @@ NAMES = [
     "list builds",
     "build log",
 ]
-NAMES += ["has object", "upload", "emulator"]
+NAMES += ["has object", "upload", "read", "emulator"]
+
+
+def _read(uri: str) -> object:
+    with CloudStorage().reader() as read:
+        return read(uri, 100)
 
 
 def fail(call: Callable[[], object]) -> str:
@@ -158,6 +164,7 @@ def test_answers_without_an_end_are_given_up(
 ) -> None:
     monkeypatch.setattr(transport, "MAX_SECONDS", 0.1)
     monkeypatch.setattr(storage, "MAX_UPLOAD_SECONDS", 0.1)
+    monkeypatch.setattr(storage, "MAX_READ_SECONDS", 0.1)
     server.behaviour = behaviour
     fail(calls[name])
 
@@ -235,6 +242,8 @@ def test_errors_act_on_no_terminal(
     server.behaviour = hostile.as_json(ERRORS[error], status)
     if (name, status) == ("list executions", "404 N"):
         assert calls[name]() == []  # of a workflow that does not exist yet
+    elif (name, status) == ("read", "404 N"):
+        assert calls[name]() is None  # an object that there is not
     else:
         fail(calls[name])
 
