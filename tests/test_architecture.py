@@ -35,7 +35,7 @@ LAYERS = {
     ),
     "vertex_api": (
         ("", "deferred", "errors", "scalars", "studies", "transport"),
-        ("credentials", "machines", "messages", "retry", "schedules", "types"),
+        ("credentials", "events", "machines", "messages", "retry", "schedules", "types"),
         ("jobspec", "names"),
         ("answers", "commands", "cron", "metrics", "validation"),
         ("client", "pipelines"),

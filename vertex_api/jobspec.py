@@ -53,6 +53,9 @@ OUTPUT_FOLDERS = {"AIP_MODEL_DIR": "model", "AIP_CHECKPOINT_DIR": "checkpoints",
 """The folders below a run's output directory, by the variables that name them in its containers (discovery document,
 CustomJobSpec.baseOutputDirectory)."""
 
+EVENT_FILE = "tfevents"
+"""What the name of an event file has, as TensorBoard finds them."""
+
 
 def output_folder(job_spec: Mapping[str, Any], trial_id: str = "") -> str | None:
     """Return the `gs://` folder of a run's output, without a slash at its end, None if the spec names none.

@@ -1,15 +1,9 @@
-"""The curves of scalars that jobs write to event files, thinned, and kept between requests.
-
-Event files are TFRecord files: records of a length, its checksum, the data, and the data's checksum. TensorBoard's own
-reader takes a path, which would follow links that containers make, has no start offset, and computes checksums in
-Python, which takes 11 s for a million records. So records are read here, from open files.
-"""
+"""The curves of scalars that jobs write to event files, thinned, and kept between requests."""
 
 from __future__ import annotations
 
 import math
 import os
-import struct
 from array import array
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -17,12 +11,10 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from io import FileIO
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
-import google_crc32c
-from google.protobuf.message import DecodeError
-from tensorboardX.proto.event_pb2 import Event
-
+from vertex_api import events
+from vertex_api.events import Records, Scalar
 from vertex_emulator import event_files
 from vertex_emulator.errors import InvalidBucketUri
 from vertex_emulator.event_files import MAX_FILES, EventFile
@@ -34,15 +26,6 @@ MAX_TAGS = 500  # of one run
 MAX_CURVES = 20_000  # of one log folder; 14 kB each once they have many points
 MAX_POSITIONS = 2 * MAX_FILES
 MAX_BUCKETS = 300  # two points each, which is as much as a plot has room for
-MAX_TAG_BYTES = 250
-MAX_RECORD_BYTES = 1 << 20  # images, graphs and audio are longer; scalars are not
-_MAX_WALL_TIME = 1e12  # seconds; a later one is none
-_NEVER = 1 << 64  # no file has this size
-_HEADER = struct.Struct("<QI")
-_CHECKSUM = struct.Struct("<I")
-_OVERHEAD_BYTES = _HEADER.size + _CHECKSUM.size
-# The fields and the packed forms of tensors with one number, by the numbers of tensorflow.DataType.
-_TENSOR_FORMS = {1: ("float_val", "<f"), 2: ("double_val", "<d"), 3: ("int_val", "<i"), 9: ("int64_val", "<q")}
 
 
 class CurveCache:
@@ -166,7 +149,7 @@ class CurveReader:
         return batch.read_bytes
 
     def _add_scalars(self, curves: dict[str, Curve], run: str, record: bytes) -> None:
-        for scalar in scalars(record):
+        for scalar in events.scalars(record):
             curve = curves.get(scalar.tag)
             if curve is None:
                 if len(curves) == MAX_TAGS:
@@ -271,84 +254,8 @@ class Curve:
         return (self._steps, float(point.step)), (self._times, point.wall_time), (self._values, point.value)
 
 
-class Scalar(NamedTuple):
-    """A value of a tag: at a training step, and at a wall time in seconds since 1970."""
-
-    tag: str
-    step: int
-    wall_time: float
-    value: float
-
-
-def scalars(serialized_event: bytes) -> Iterator[Scalar]:
-    """Yield the scalars of an event. Raises ValueError for bytes that are no event."""
-    try:
-        event = Event.FromString(serialized_event)
-    except DecodeError as error:
-        raise ValueError("the record is no event") from error
-    wall_time = event.wall_time if 0 <= event.wall_time < _MAX_WALL_TIME else 0.0
-    for summary in event.summary.value:
-        value = _value(summary)
-        if value is not None and len(summary.tag.encode()) <= MAX_TAG_BYTES:
-            yield Scalar(summary.tag, event.step, wall_time, value)
-
-
-def _value(summary: Any) -> float | None:
-    kind = summary.WhichOneof("value")
-    if kind == "simple_value":
-        return float(summary.simple_value)
-    if kind != "tensor" or summary.metadata.plugin_data.plugin_name not in ("", "scalars"):
-        return None
-    tensor = summary.tensor
-    field, form = _TENSOR_FORMS.get(tensor.dtype, ("", ""))
-    if not field or any(dimension.size != 1 for dimension in tensor.tensor_shape.dim):
-        return None
-    if len(tensor.tensor_content) == struct.calcsize(form):
-        return float(struct.unpack(form, tensor.tensor_content)[0])
-    values = getattr(tensor, field)
-    return float(values[0]) if len(values) == 1 else None
-
-
-class Records(NamedTuple):
-    """Records, the offset after them, and what is wrong with the file there, empty if nothing is.
-
-    There is more to read once the file has `next_size`: a file that lies about its lengths is not read again and again.
-    `read_bytes` is how much was read to find the records.
-    """
-
-    records: list[bytes]
-    end_offset: int
-    next_size: int
-    read_bytes: int
-    problem: str = ""
-
-
 def read_records(file: FileIO, offset: int, max_bytes: int) -> Records:
-    """Read the complete records from an offset on, as far as `max_bytes` go, but one at least.
-
-    A record that is still being written is left for the next time. Records of more than `MAX_RECORD_BYTES` are skipped.
-    Nothing is read after a damaged one. Raises OSError.
-    """
+    """Read the complete records from an offset on, as far as `max_bytes` go, but one at least. Raises OSError."""
     size = os.fstat(file.fileno()).st_size
-    data = os.pread(file.fileno(), max(max_bytes, MAX_RECORD_BYTES + _OVERHEAD_BYTES), offset)
-    records: list[bytes] = []
-    at = 0
-    while at + _HEADER.size <= len(data):
-        length, checksum = _HEADER.unpack_from(data, at)
-        if _masked_checksum(data[at : at + 8]) != checksum:
-            return Records(records, offset + at, _NEVER, len(data), f"is damaged at byte {offset + at}")
-        start, end = at + _HEADER.size, at + length + _OVERHEAD_BYTES
-        if offset + end > size or (length <= MAX_RECORD_BYTES and end > len(data)):
-            return Records(records, offset + at, offset + end, len(data))
-        if length <= MAX_RECORD_BYTES:
-            record = data[start : start + length]
-            if _masked_checksum(record) != _CHECKSUM.unpack_from(data, start + length)[0]:
-                return Records(records, offset + at, _NEVER, len(data), f"is damaged at byte {offset + at}")
-            records.append(record)
-        at = end
-    return Records(records, offset + at, offset + at + _HEADER.size, len(data))
-
-
-def _masked_checksum(data: bytes) -> int:
-    checksum: int = google_crc32c.value(data)
-    return ((checksum >> 15 | checksum << 17) + 0xA282EAD8) & 0xFFFFFFFF
+    data = os.pread(file.fileno(), max(max_bytes, events.MAX_RECORD_BYTES + events.OVERHEAD_BYTES), offset)
+    return events.parse(data, offset, size)

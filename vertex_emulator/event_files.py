@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from vertex_api.jobspec import output_folders
+from vertex_api.jobspec import EVENT_FILE, output_folders
 from vertex_api.names import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 from vertex_emulator.database import Transaction
 from vertex_emulator.database.records import Job
@@ -17,7 +17,6 @@ MAX_FOLDERS = 200  # of one log folder, so that a job that creates them without 
 MAX_ENTRIES = 20_000  # of one log folder, files and folders of any name
 MAX_FILES = 1000  # of one log folder
 _VARIABLE = "AIP_TENSORBOARD_LOG_DIR"
-_NAME_PART = "tfevents"  # as TensorBoard finds them
 
 
 @dataclass(frozen=True)
@@ -105,5 +104,5 @@ def _walk(tree: BucketTree, base: str) -> Iterator[EventFile]:
         except (OSError, InvalidBucketUri):
             continue
         # The names hold the time at which a file was begun.
-        yield from (EventFile(run, f"{folder}/{name}") for name in sorted(files) if _NAME_PART in name)
+        yield from (EventFile(run, f"{folder}/{name}") for name in sorted(files) if EVENT_FILE in name)
         pending.extend(f"{run}/{name}" if run else name for name in sorted(subfolders))

@@ -14,16 +14,15 @@ import google_crc32c
 import pytest
 
 from tests.vertex_emulator.events import LOG, add_to_file, plain, raw_records, records, tensor
+from vertex_api import events
+from vertex_api.events import MAX_RECORD_BYTES, MAX_TAG_BYTES, Scalar
 from vertex_emulator import curves, event_files
 from vertex_emulator.curves import (
     MAX_BUCKETS,
-    MAX_RECORD_BYTES,
-    MAX_TAG_BYTES,
     Curve,
     CurveCache,
     CurveReader,
     Records,
-    Scalar,
 )
 from vertex_emulator.gcs.files import BucketTree
 
@@ -108,7 +107,7 @@ def test_more_tags_than_the_limit_are_reported(tmp_path: Path, monkeypatch: pyte
 
 def test_caches_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vertex_emulator.curves.MAX_BYTES_PER_READ", 500)
-    monkeypatch.setattr("vertex_emulator.curves.MAX_RECORD_BYTES", 100)
+    monkeypatch.setattr("vertex_api.events.MAX_RECORD_BYTES", 100)
     for begin in range(0, 100, 10):
         add_to_file(tmp_path, f"tfevents.{begin:02d}", loss(*range(begin, begin + 10)))
     cache = CurveCache(BucketTree(tmp_path))
@@ -218,7 +217,7 @@ def test_hostile_file_names_are_names(tmp_path: Path) -> None:
 
 
 def found(event: Any) -> list[Scalar]:
-    return [*curves.scalars(event.SerializeToString())]
+    return [*events.scalars(event.SerializeToString())]
 
 
 def test_plain_values_are_scalars() -> None:
@@ -262,7 +261,7 @@ def test_impossible_times_and_tags_are_omitted() -> None:
 
 def test_records_without_events_are_reported() -> None:
     with pytest.raises(ValueError, match="no event"):
-        [*curves.scalars(b"\xff\xff")]
+        [*events.scalars(b"\xff\xff")]
 
 
 def read(path: Path, offset: int = 0, max_bytes: int = 10**9) -> Records:
@@ -294,7 +293,7 @@ def test_changed_bytes_stop_reading(tmp_path: Path, at: int) -> None:
 
 
 def test_long_records_are_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(curves, "MAX_RECORD_BYTES", 10)
+    monkeypatch.setattr(events, "MAX_RECORD_BYTES", 10)
     before, image, after = (raw_records([content]) for content in (b"before", b"i" * 1000, b"after"))
     path = tmp_path / "file"
     path.write_bytes(before + image[:-1])
@@ -308,7 +307,7 @@ def test_long_records_are_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_one_call_reads_limited_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(curves, "MAX_RECORD_BYTES", 10)
+    monkeypatch.setattr(events, "MAX_RECORD_BYTES", 10)
     one = raw_records([b"0123456789"])
     (tmp_path / "file").write_bytes(one * 1000)
     batch = read(tmp_path / "file", max_bytes=5 * len(one))
@@ -319,7 +318,7 @@ def test_one_call_reads_limited_bytes(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("length", [13, 1 << 20, 1 << 62, (1 << 63) - 16, (1 << 64) - 16, (1 << 64) - 1])
 def test_lengths_beyond_the_end_wait(tmp_path: Path, length: int) -> None:
     good, head = raw_records([b"good"]), struct.pack("<Q", length)
-    lie = head + struct.pack("<I", curves._masked_checksum(head)) + b"twelve bytes"
+    lie = head + struct.pack("<I", events._masked_checksum(head)) + b"twelve bytes"
     (tmp_path / "file").write_bytes(good + lie)
     batch = read(tmp_path / "file")
     assert (batch.records, batch.end_offset, batch.problem) == ([b"good"], len(good), "")
@@ -330,11 +329,11 @@ def test_lengths_beyond_the_end_wait(tmp_path: Path, length: int) -> None:
 def test_records_of_holes_are_skipped(tmp_path: Path) -> None:
     length = 1 << 35
     head = struct.pack("<Q", length)
-    (tmp_path / "file").write_bytes(head + struct.pack("<I", curves._masked_checksum(head)))
+    (tmp_path / "file").write_bytes(head + struct.pack("<I", events._masked_checksum(head)))
     os.truncate(tmp_path / "file", length + 100)
     batch = read(tmp_path / "file", max_bytes=100)
     assert (batch.records, batch.end_offset, batch.problem) == ([], length + 16, "")
-    assert batch.read_bytes == curves.MAX_RECORD_BYTES + 16
+    assert batch.read_bytes == events.MAX_RECORD_BYTES + 16
 
 
 def curve(*values: float) -> Curve:

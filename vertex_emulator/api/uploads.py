@@ -20,7 +20,7 @@ from vertex_emulator.names import BOARD_PATTERNS, new_id
 from vertex_emulator.times import format_time
 
 if TYPE_CHECKING:
-    from vertex_emulator.curves import Records, Scalar
+    from vertex_api.events import Records, Scalar
 
 _BELOW_EXPERIMENT = re.compile(rf"({BOARD_PATTERNS[1]})/")
 _NO_ID = re.compile("[^a-z0-9-]")
@@ -80,7 +80,8 @@ class JobUploads:
 
 def _scalars(batch: "Records") -> "dict[str, list[Scalar]]":
     """Return the scalars of records by tag."""
-    from vertex_emulator.curves import MAX_TAGS, scalars
+    from vertex_api.events import scalars
+    from vertex_emulator.curves import MAX_TAGS
 
     found: dict[str, list[Scalar]] = {}
     for record in batch.records:

@@ -18,7 +18,7 @@ from vertex_emulator.cli.output import ProgressLine, discard, note
 from vertex_emulator.errors import EmulatorError
 
 # The extra `emulator` of the distribution.
-_SERVER_PACKAGES = ("egobox", "google_crc32c", "numpy", "starlette", "tensorboardX", "uvicorn")
+_SERVER_PACKAGES = ("egobox", "google_crc32c", "numpy", "starlette", "uvicorn")
 _CONTAINER_OPTIONS = ("pids_limit", "log_limit_mb", "egress")  # as the fields of ContainerSettings
 _THREAD_SECONDS = 1.0
 

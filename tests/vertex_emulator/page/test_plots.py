@@ -14,9 +14,10 @@ from tests.vertex_emulator.events import add_to_file, plain, raw_records, record
 from tests.vertex_emulator.fakes import Emulator
 from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, pool, tuning_job_spec
 from tests.vertex_emulator.page.test_jobs import create
+from vertex_api.events import MAX_RECORD_BYTES
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 from vertex_api.pipelines import CUSTOM_TASK
-from vertex_emulator.curves import MAX_RECORD_BYTES, CurveCache
+from vertex_emulator.curves import CurveCache
 from vertex_emulator.database.records import RUNNING, Job, Trial
 from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs.files import BucketTree
@@ -99,7 +100,7 @@ def test_too_many_tags_are_refused(emulator: Emulator) -> None:
 
 
 def test_events_are_loaded_for_scalars_only() -> None:
-    code = "import sys, vertex_emulator.server; print({'tensorboardX', 'numpy'} & set(sys.modules))"
+    code = "import sys, vertex_emulator.server; print({'vertex_api.events', 'numpy'} & set(sys.modules))"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "set()\n"
 
 
