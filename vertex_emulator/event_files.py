@@ -1,11 +1,14 @@
 """Event files of TensorBoard: the folders to which jobs write them, and the files in these."""
 
+import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from vertex_api import metrics
 from vertex_api.jobspec import EVENT_FILE, output_folders
 from vertex_api.names import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 from vertex_emulator.database import Transaction
@@ -79,6 +82,33 @@ def find(tree: BucketTree, folder_uri: str) -> list[EventFile]:
     A folder that is missing or cannot be read has none.
     """
     return [*islice(_walk(tree, folder_uri.rstrip("/")), MAX_FILES)]
+
+
+@dataclass(frozen=True)
+class Files:
+    """The files of the buckets, as the rule reads them that says what a job's metrics are. What fails is not there."""
+
+    tree: BucketTree
+
+    def read(self, uri: str, max_bytes: int, *, from_end: bool = False) -> metrics.Found | None:
+        """As `metrics.Reader` does."""
+        try:
+            with closing(self.tree.open(uri)) as file:
+                status = os.fstat(file.fileno())
+                start = max(0, status.st_size - max_bytes) if from_end else 0
+                content = os.pread(file.fileno(), max_bytes, start)
+                return metrics.Found(content, status.st_mtime, status.st_size)
+        except (OSError, InvalidBucketUri):
+            return None
+
+    def objects(self, folder_uri: str, most: int) -> list[metrics.Entry]:
+        """As `metrics.Reader` does, of event files alone."""
+        found = []
+        for file in islice(_walk(self.tree, folder_uri.rstrip("/")), most):
+            with suppress(OSError, InvalidBucketUri):
+                if status := self.tree.stat(file.uri):
+                    found.append(metrics.Entry(file.uri.removeprefix(folder_uri), status.st_mtime))
+        return found
 
 
 def _walk(tree: BucketTree, base: str) -> Iterator[EventFile]:

@@ -8,6 +8,8 @@ from typing import Any
 
 from vertex_api import metrics
 from vertex_api.job import training_of
+from vertex_api.jobspec import output_folder
+from vertex_api.metrics import Reader
 from vertex_api.names import JobJson
 from vertex_api.studies import find_best
 
@@ -28,15 +30,15 @@ def read(parent: str, jobs: Mapping[str, JobJson]) -> tuple[dict[str, dict[str, 
     store refuses, no more is read, and a line says so: a run does not fail or wait for metrics.
     """
     found: dict[str, dict[str, float]] = {}
-    in_files: dict[str, tuple[list[str], float]] = {}
+    in_files: dict[str, tuple[Mapping[str, Any], float]] = {}
     for name, job in jobs.items():
         training = training_of(job)
         if "studySpec" in training:
             if (best := find_best(training)) and best["metrics"]:
                 found[name] = dict(best["metrics"])
-        elif uris := metrics.uris(training["jobSpec"]):
+        elif output_folder(training["jobSpec"]):
             # What an earlier run has left in the same folder is older than this job.
-            in_files[name] = (uris, datetime.fromisoformat(job["createTime"]).timestamp())
+            in_files[name] = (training["jobSpec"], datetime.fromisoformat(job["createTime"]).timestamp())
     if not in_files:
         return found, []
     read, problems = dict[str, dict[str, float]](), list[str]()
@@ -44,7 +46,7 @@ def read(parent: str, jobs: Mapping[str, JobJson]) -> tuple[dict[str, dict[str, 
         with storage.store(parent).reader() as reader:
             pool = ThreadPoolExecutor(min(_THREADS, len(in_files)))
             try:
-                results = pool.map(partial(_read_first, reader), *zip(*in_files.values(), strict=True))
+                results = pool.map(partial(_of_run, reader), *zip(*in_files.values(), strict=True))
                 for name, (values, problem) in zip(in_files, results, strict=True):
                     if values:
                         read[name] = values
@@ -55,23 +57,19 @@ def read(parent: str, jobs: Mapping[str, JobJson]) -> tuple[dict[str, dict[str, 
     except UploadFailed as error:
         problems.append(f"metrics are not read: {error}")
     # Many jobs that end at once would flood the screen.
-    lines = [line(name, values) for name, values in read.items()] if len(read) <= MAX_NAMES else []
+    lines = [_line(name, values) for name, values in read.items()] if len(read) <= MAX_NAMES else []
     return found | read, [*lines, *problems[:MAX_NAMES]]
 
 
-def _read_first(reader: storage.Reader, uris: list[str], since: float) -> tuple[dict[str, float], str]:
-    """Return the metrics of the first file that there is, or what is wrong with it. Raises UploadFailed."""
-    for uri in uris:
-        file = reader(uri, metrics.MAX_BYTES + 1)
-        if file and file.updated >= since:
-            try:
-                return metrics.parse(file.content), ""
-            except ValueError as error:
-                return {}, f"{uri}: {error}"
-    return {}, ""
+def _of_run(reader: Reader, job_spec: Mapping[str, Any], since: float) -> tuple[dict[str, float], str]:
+    """Return the metrics of a run, or what is wrong with its file. Raises UploadFailed."""
+    try:
+        return metrics.of_run(reader, job_spec, since), ""
+    except ValueError as error:
+        return {}, str(error)
 
 
-def line(name: str, values: Mapping[str, float]) -> str:
+def _line(name: str, values: Mapping[str, float]) -> str:
     """Return what a run prints of a job's metrics in a file."""
     shown = ", ".join(f"{key} {value:.4g}" for key, value in [*values.items()][:MAX_SHOWN])
     more = len(values) - MAX_SHOWN

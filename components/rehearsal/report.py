@@ -41,7 +41,7 @@ def ended(name: str, kind: str, job: Ended, buckets: Path) -> JobReport:
         "bytes": sum(path.stat().st_size for path in files),
         "names": [str(path.relative_to(job.outputs)) for path in files[:MAX_FILES]],
     }
-    made["metrics"] = job.metrics
+    made["metrics"] = {**job.metrics}
     # Those of trials that were cut short are not missing: what cut them short is the reason.
     made["missingMetrics"] = [metric for metric in job.results.get("unreported", ()) if metric not in made["metrics"]]
     made["replicas"] = replicas(job.used)

@@ -16,7 +16,6 @@ from vertex_api.messages import set_at, truncate
 from vertex_api.names import did_you_mean, short_state
 
 from ..errors import ComponentError
-from ..jobs.metrics import line as metric_line
 from ..plan.training import Training
 from ..settings.offline import NoStack
 from ..settings.settings import Settings
@@ -92,8 +91,6 @@ def _report(name: str, ended: Ended, output: Path | None) -> Iterator[str]:
         shown = ", ".join(f"{key} {value:.4g}" for key, value in metrics.items())
         parameters = ", ".join(f"{key} {truncate(str(value))}" for key, value in best["parameters"].items())
         yield f"{name}: {shown} in trial {best['id']} ({parameters})"
-    elif ended.metrics:
-        yield metric_line(name, ended.metrics)
     if not ended.files():
         yield f"{name}: succeeded; it wrote no outputs"
         return

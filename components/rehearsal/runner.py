@@ -8,7 +8,6 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
@@ -17,9 +16,7 @@ from typing import Any
 
 import yaml
 
-from vertex_api import metrics
-from vertex_api.job import TUNING_JOB, Job, job_results, training_of
-from vertex_api.jobspec import output_folder
+from vertex_api.job import TUNING_JOB, Job, job_results
 from vertex_api.messages import show_path
 from vertex_api.names import SUCCEEDED_STATES, TERMINAL_STATES, JobJson, ResourceName, location_name
 
@@ -27,7 +24,7 @@ from ..errors import ComponentError, DeclarationErrors, Problem
 from ..images import builders, registry
 from ..images.declaration import is_built_here
 from ..images.resource import build_context
-from ..jobs import lookup
+from ..jobs import lookup, metrics
 from ..jobs.failures import failure_report
 from ..jobs.references import levels, result_references
 from ..packages import SourceDistribution
@@ -150,14 +147,16 @@ def changed(training: Training, fields: Mapping[str, Any], option: str) -> Train
 class Ended:
     """A job that has ended, with the tuning job of a pipeline; `submitted` has its fields, `outputs` what it wrote.
 
-    In `submitted` are stand-ins for secrets. `used` is what the emulator tells of its replicas; `buckets` are those
-    that it touched, without the run's own. `written` are the output folders of the jobs that have run so far.
+    `metrics` are by name. In `submitted` are stand-ins for secrets. `used` is what the emulator tells of its replicas;
+    `buckets` are those that it touched, without the run's own. `written` are the output folders of the jobs that have
+    run so far.
     """
 
     job: JobJson
     submitted: Job
     outputs: Path
     failure: str
+    metrics: Mapping[str, float]
     used: Sequence[Mapping[str, Any]] = ()
     buckets: Sequence[str] = ()
     written: Sequence[str] = ()
@@ -171,21 +170,6 @@ class Ended:
     def results(self) -> dict[str, Any]:
         """Its results."""
         return job_results(self.job)
-
-    @cached_property
-    def metrics(self) -> dict[str, float]:
-        """Its metrics: those of a search's best trial, else those of the file that counts; a broken file has none."""
-        training = training_of(self.job)
-        if "studySpec" in training:
-            return dict((self.results.get("bestTrial") or {}).get("metrics", {}))
-        base = output_folder(training["jobSpec"]) or ""
-        for uri in metrics.uris(training["jobSpec"]):
-            file = self.outputs / uri.removeprefix(base).lstrip("/")
-            if file.is_file() and not file.is_symlink():
-                with suppress(ValueError), file.open("rb") as opened:
-                    return metrics.parse(opened.read(metrics.MAX_BYTES + 1))
-                break
-        return {}
 
     def files(self) -> list[Path]:
         """Return the files that it has written, in order."""
@@ -266,7 +250,11 @@ class Runner:
         touched = [each for each in usage.get("buckets", ()) if each != _bucket(settings)]
         has_failed = whole["state"] not in SUCCEEDED_STATES
         failure = failure_report(api, training.name, whole) if has_failed else ""
-        ended = Ended(whole, job, outputs, failure, usage.get("replicas", ()), touched, [*self._written])
+        measured, lines = metrics.read(LOCAL_PREFIX + api.parent, {training.name: whole})
+        for line in () if has_failed else lines:
+            self._say(line)
+        values, replicas = measured.get(training.name, {}), usage.get("replicas", ())
+        ended = Ended(whole, job, outputs, failure, values, replicas, touched, [*self._written])
         if has_failed:
             return ended
         for key, value in _flat({"name": found["name"], **ended.results}):

@@ -6,14 +6,16 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import IO, Any, Protocol
 
 from vertex_api import credentials
 from vertex_api.client import Endpoint
+from vertex_api.metrics import Entry, Found, Reader
 
 from ..errors import UploadFailed
 from . import emulator
@@ -25,6 +27,8 @@ MAX_READ_SECONDS = 10.0
 """Of each call that reads an object: what is read is small, and a run waits for it."""
 MAX_LIST_SECONDS = 600.0
 """Of each page of a list: the emulator computes the checksums of its objects."""
+_MAX_FOLDERS, _MAX_ENTRIES = 200, 10_000
+"""Of a folder that is listed, those below it, and what one of them has: a job may create them without end."""
 _MAX_UPLOADS = 5
 """Of one object that others write at the same time."""
 
@@ -42,18 +46,6 @@ class StoredObject:
     is_new: bool
 
 
-@dataclass(frozen=True)
-class Found:
-    """The first bytes of an object, and when it was written, in seconds since 1970."""
-
-    content: bytes
-    updated: float
-
-
-Reader = Callable[[str, int], Found | None]
-"""Returns as many bytes of the object under a URI as are asked for, None if there is none. Raises UploadFailed."""
-
-
 class ObjectStore(Protocol):
     """A place that has objects by `gs://bucket/object` URI. Methods raise UploadFailed."""
 
@@ -67,7 +59,7 @@ class ObjectStore(Protocol):
         """
 
     def reader(self) -> AbstractContextManager[Reader]:
-        """Return what reads objects, in several threads if asked to, each within some seconds."""
+        """Return what reads objects, each call within some seconds. Its methods raise UploadFailed."""
 
 
 def _md5(content: IO[bytes]) -> str:
@@ -122,17 +114,41 @@ class EmulatorBuckets:
 
     @contextmanager
     def reader(self) -> Iterator[Reader]:
-        def read(uri: str, max_bytes: int) -> Found | None:
-            if not self.exists(uri):
-                return None
-            try:
-                with self._open(uri) as file:
-                    return Found(file.read(max_bytes), os.fstat(file.fileno()).st_mtime)
-            except OSError as error:
-                path = emulator.data_folder() / "gcs" / uri.removeprefix("gs://")
-                raise UploadFailed(f"{uri} cannot be read from {path}: {error.strerror}") from error
+        yield self
 
-        yield read
+    def read(self, uri: str, max_bytes: int, *, from_end: bool = False) -> Found | None:
+        """As a reader does. Raises UploadFailed."""
+        if not self.exists(uri):
+            return None
+        try:
+            with self._open(uri) as file:
+                status = os.fstat(file.fileno())
+                file.seek(max(0, status.st_size - max_bytes) if from_end else 0)
+                return Found(file.read(max_bytes), status.st_mtime, status.st_size)
+        except OSError as error:
+            path = emulator.data_folder() / "gcs" / uri.removeprefix("gs://")
+            raise UploadFailed(f"{uri} cannot be read from {path}: {error.strerror}") from error
+
+    def objects(self, folder_uri: str, most: int) -> list[Entry]:
+        """As a reader does, in no order: folders that cannot be read have no objects."""
+        return [*islice(self._listed(f"{folder_uri.rstrip('/')}/"), most)]
+
+    def _listed(self, base: str) -> Iterator[Entry]:
+        pending = [""]
+        for _ in range(_MAX_FOLDERS):
+            if not pending:
+                return
+            below = pending.pop()
+            with (
+                suppress(OSError),
+                self._open_folder(f"{base}{below}", create=False) as folder,
+                os.scandir(folder) as entries,
+            ):
+                for entry in islice(entries, _MAX_ENTRIES):
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(f"{below}{entry.name}/")
+                    elif entry.is_file(follow_symlinks=False):
+                        yield Entry(f"{below}{entry.name}", entry.stat(follow_symlinks=False).st_mtime)
 
     @contextmanager
     def _open(self, uri: str) -> Iterator[IO[bytes]]:
@@ -173,6 +189,9 @@ def _make_folder(name: str, parent_descriptor: int) -> bool:
     return True
 
 
+_READING = ("storage.objectViewer", "what it has is not read")
+
+
 class CloudStorage:
     """Cloud Storage, with `vertex_api.credentials`. `STORAGE_EMULATOR_HOST` is its address in tests."""
 
@@ -205,25 +224,45 @@ class CloudStorage:
 
     @contextmanager
     def reader(self) -> Iterator[Reader]:
-        role, after_loss = "storage.objectViewer", "what it has is not read"
-        with _errors_in_one_line("Cloud Storage", role, after_loss), _client(MAX_READ_SECONDS) as client:
+        with _errors_in_one_line("Cloud Storage", *_READING), _client(MAX_READ_SECONDS) as client:
+            yield _CloudReader(client, {"timeout": MAX_READ_SECONDS, "retry": None})
 
-            def read(uri: str, max_bytes: int) -> Found | None:
-                from google.api_core.exceptions import NotFound
 
-                limits: dict[str, Any] = {"timeout": MAX_READ_SECONDS, "retry": None}
-                with _errors_in_one_line(uri, role, after_loss):
-                    blob = _blob_of(client, uri)
-                    try:
-                        blob.reload(**limits)
-                        end = min(blob.size, max_bytes) - 1
-                        # A range of an empty object cannot be satisfied.
-                        content = blob.download_as_bytes(end=end, checksum=None, **limits) if end >= 0 else b""
-                    except NotFound:
-                        return None
-                    return Found(content[:max_bytes], blob.updated.timestamp())
+@dataclass(frozen=True)
+class _CloudReader:
+    client: Any
+    limits: Mapping[str, Any]
 
-            yield read
+    def read(self, uri: str, max_bytes: int, *, from_end: bool = False) -> Found | None:
+        from google.api_core.exceptions import NotFound
+
+        with _errors_in_one_line(uri, *_READING):
+            blob = _blob_of(self.client, uri)
+            try:
+                blob.reload(**self.limits)
+                start = max(0, blob.size - max_bytes) if from_end else 0
+                end = min(blob.size, start + max_bytes) - 1
+                # A range of an empty object cannot be satisfied.
+                content = (
+                    blob.download_as_bytes(start=start, end=end, checksum=None, **self.limits) if end >= 0 else b""
+                )
+            except NotFound:
+                return None
+            return Found(content[:max_bytes], blob.updated.timestamp(), blob.size)
+
+    def objects(self, folder_uri: str, most: int) -> list[Entry]:
+        from google.api_core.exceptions import NotFound
+
+        with _errors_in_one_line(folder_uri, *_READING):
+            bucket, _, folder = folder_uri.removeprefix("gs://").partition("/")
+            fields = "items(name,updated),nextPageToken"
+            try:
+                found = self.client.list_blobs(bucket, prefix=folder, max_results=most, fields=fields, **self.limits)
+                # The service puts as many into the first page; what puts fewer could do so without end.
+                page = next(found.pages, ())
+                return [Entry(blob.name.removeprefix(folder), blob.updated.timestamp()) for blob in page]
+            except NotFound:
+                return []
 
 
 @dataclass(frozen=True)

@@ -58,21 +58,22 @@ class CloudStorageStandIn:
         self.downloaded = 0
 
     def get(self, path: str, query: dict[str, list[str]]) -> tuple[int, dict[str, Any]]:
-        """`GET /storage/v1/b/BUCKET/o/NAME`, and without a name a list in pages of two objects."""
+        """`GET /storage/v1/b/BUCKET/o/NAME`, and without a name a list in pages of two objects, or of `maxResults`."""
         _, _, bucket, *rest = path.removeprefix("/storage/").split("/")
         if rest == ["o"]:
             prefix, after = (query.get(key, [""])[0] for key in ("prefix", "pageToken"))
             found = [key for key in sorted(self.objects) if key[0] == bucket and key[1].startswith(prefix)]
-            page = [key for key in found if key[1] > after][:2]
+            page = [key for key in found if key[1] > after][: int(query.get("maxResults", ["2"])[0])]
             more = {"nextPageToken": page[-1][1]} if page and page[-1] != found[-1] else {}
             return 200, {"items": [self._describe(key) for key in page], **more}
         key = (bucket, unquote(rest[1])) if rest else ("", "")
         return (200, self._describe(key)) if key in self.objects else _error(404, "No such object")
 
     def download(self, path: str, byte_range: str) -> bytes:
-        """`GET /download/storage/v1/b/BUCKET/o/NAME?alt=media` with a `Range` of `bytes=0-LAST`."""
+        """`GET /download/storage/v1/b/BUCKET/o/NAME?alt=media` with a `Range` of `bytes=FIRST-LAST`."""
         bucket, _, name = path.removeprefix("/download/storage/v1/b/").split("/")
-        content = self.objects[bucket, unquote(name)][: int(byte_range.removeprefix("bytes=0-")) + 1]
+        first, last = map(int, byte_range.removeprefix("bytes=").split("-"))
+        content = self.objects[bucket, unquote(name)][first : last + 1]
         self.downloaded += len(content)
         return content
 

@@ -1,8 +1,7 @@
 """Jobs as the page shows them: the list of all, of every project, region and kind, and each one by itself."""
 
-import os
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -14,11 +13,11 @@ from vertex_api import metrics
 from vertex_api.jobspec import output_folders
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE
 from vertex_api.pipelines import backing_kind
-from vertex_emulator import usage
+from vertex_emulator import event_files, usage
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import CANCELLED, FAILED, SUCCEEDED, Job, Replica
 from vertex_emulator.database.usage import Usage
-from vertex_emulator.errors import ApiError, ExecutorUnavailable, InvalidBucketUri
+from vertex_emulator.errors import ApiError, ExecutorUnavailable
 from vertex_emulator.gcs.files import BucketTree
 from vertex_emulator.page import plots
 from vertex_emulator.replicas.executor import Executor
@@ -27,6 +26,7 @@ from vertex_emulator.resources import api_state, job_json, pipeline_json, time_f
 PAGE_SIZE = 100
 _MAX_SCANNED = 2000  # of a search that finds little, so that the database is not held for long
 _MAX_RUNS = 10
+_MAX_MEASURED = 1000  # jobs that have ended, whose metrics are read once
 _ENDED_GROUPS = {"succeeded": SUCCEEDED, "failed": FAILED, "cancelled": CANCELLED}
 STATE_GROUPS = ("active", *_ENDED_GROUPS)
 
@@ -105,12 +105,16 @@ def _summary(transaction: Transaction, job: Job) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class JobViews:
-    """The views of single jobs: their records in the database, and the states of their containers."""
+    """The views of single jobs: their records in the database, and the states of their containers.
+
+    `measured` are the metrics of ended jobs, by id.
+    """
 
     database: Database
     executor: Executor
     buckets: Path
     trials: plots.TrialCache = field(default_factory=plots.TrialCache)
+    measured: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def get(self, collection: str, job_id: str) -> dict[str, Any] | None:
         """Return all that the page shows of a job, None if there is no job of this kind and id.
@@ -175,19 +179,18 @@ class JobViews:
         return runs if len(runs) > 1 else []
 
     def _metrics(self, job: Job) -> dict[str, float]:
-        """Return the metrics that a custom job has left in a file: none of a trial, whose study has them."""
+        """Return the metrics that a custom job has left in files: none of a trial, whose study has them."""
         if job.kind != CUSTOM_JOB or job.state != SUCCEEDED or job.study is not None:
             return {}
-        for uri in metrics.uris(job.spec["jobSpec"]):
-            try:
-                with closing(BucketTree(self.buckets).open(uri)) as file:
-                    if os.fstat(file.fileno()).st_mtime_ns >= job.created:
-                        return metrics.parse(file.read(metrics.MAX_BYTES + 1))
-            except (OSError, InvalidBucketUri):
-                continue
-            except ValueError:  # `pulumi up` has said so
-                break
-        return {}
+        if job.id not in self.measured:
+            files = event_files.Files(BucketTree(self.buckets))
+            found: dict[str, float] = {}
+            with suppress(ValueError):  # `pulumi up` has said so
+                found = metrics.of_run(files, job.spec["jobSpec"], job.created / 1e9)
+            if len(self.measured) >= _MAX_MEASURED:
+                self.measured.clear()
+            self.measured[job.id] = found
+        return self.measured[job.id]
 
     def _replicas(self, job: Job, used: Mapping[Replica, Usage]) -> Iterator[dict[str, Any]]:
         pools = job.spec.get("jobSpec", {}).get("workerPoolSpecs", [])

@@ -13,6 +13,8 @@ from vertex_training.jobs.metrics import read
 
 from tests.components.fakes import NOON, FakeClient
 from tests.standins.cloud_storage import CloudStorageStandIn, cloud_storage
+from tests.vertex_emulator.events import plain, records
+from vertex_api.metrics import MAX_EVENT_BYTES
 from vertex_api.names import JobJson
 
 PARENT = "projects/local/locations/us-central1"
@@ -79,6 +81,41 @@ def test_links_that_a_container_made_lead_nowhere(bucket: Path) -> None:
     assert read(LOCAL, {"train": JOB}) == ({}, [])
 
 
+def scalars(bucket: Path, name: str, *events: Any, updated: float = NOON + 60) -> Path:
+    """Write an event file below the job's log folder."""
+    file = bucket / "out" / "logs" / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(records(events))
+    os.utime(file, (updated, updated))
+    return file
+
+
+def test_without_a_file_the_last_scalars_count(bucket: Path) -> None:
+    scalars(bucket, "train/events.out.tfevents.1", plain("loss", 1, 3), plain("acc", 1, 0.5), plain("loss", 2, 2))
+    scalars(bucket, "events.out.tfevents.1", plain("lr", 1, 0.25))
+    scalars(bucket, "other.txt", plain("no", 1, 1))
+    expected = {"lr": 0.25, "train.acc": 0.5, "train.loss": 2}
+    assert read(LOCAL, {"train": JOB}) == ({"train": expected}, ["train: lr 0.25, train.acc 0.5, train.loss 2"])
+    write(bucket / "out", {"loss": 1})
+    assert read(LOCAL, {"train": JOB})[0] == {"train": {"loss": 1}}
+    write(bucket / "out", {}).write_text("loss=0.5")
+    assert read(LOCAL, {"train": JOB})[0] == {}
+
+
+def test_the_newest_event_file_counts(bucket: Path) -> None:
+    scalars(bucket, "tfevents.b", plain("loss", 1, 3), plain("first", 1, 1), updated=NOON + 5)
+    scalars(bucket, "tfevents.a", plain("loss", 9, 2), updated=NOON + 9)
+    scalars(bucket, "tfevents.old", plain("old", 9, 2), updated=NOON - 9)
+    assert read(LOCAL, {"train": JOB})[0] == {"train": {"first": 1, "loss": 2}}
+
+
+def test_links_in_a_log_folder_lead_nowhere(bucket: Path) -> None:
+    outside = scalars(bucket, "tfevents.1", plain("loss", 1, 3)).rename(bucket / "tfevents.1")
+    (bucket / "out" / "logs" / "tfevents.2").symlink_to(outside)
+    (bucket / "out" / "logs" / "linked").symlink_to(bucket)
+    assert read(LOCAL, {"train": JOB}) == ({}, [])
+
+
 def test_a_line_names_six_metrics_at_most(bucket: Path) -> None:
     write(bucket / "out", {f"m{number}": number for number in range(9)})
     _, lines = read(LOCAL, {"train": JOB})
@@ -115,6 +152,18 @@ def test_cloud_storage_has_them_by_the_same_rule(cloud: CloudStorageStandIn) -> 
     _, lines = read(CLOUD, {"train": JOB})
     assert lines == ["train: its metrics are not read: gs://b/out/model/metrics.json: it has more than 64 KiB"]
     assert cloud.downloaded <= 70_000
+
+
+def test_long_event_files_are_read_from_their_end(cloud: CloudStorageStandIn, bucket: Path) -> None:
+    long = [plain("loss", step, step) for step in range(40_000)]
+    content = scalars(bucket, "run/a/tfevents.1", plain("early", 0, 1), *long, plain("late", 1, 1)).read_bytes()
+    assert len(content) > MAX_EVENT_BYTES
+    cloud.updated = NOON + 60
+    cloud.objects["b", "out/logs/run/a/tfevents.1"] = content
+    cloud.objects["b", "out/logs-of-another/tfevents.1"] = records([plain("other", 0, 1)])
+    expected = {"run.a.late": 1, "run.a.loss": 39_999}
+    assert read(CLOUD, {"train": JOB})[0] == read(LOCAL, {"train": JOB})[0] == {"train": expected}
+    assert cloud.downloaded == MAX_EVENT_BYTES
 
 
 def test_a_refusal_is_one_line_for_all(cloud: CloudStorageStandIn) -> None:

@@ -33,6 +33,17 @@ def test_values_of_a_run_change_nothing_else(project: Write, tmp_path: Path, cap
     assert left(tmp_path) == []
 
 
+def test_metrics_are_printed_when_a_job_ends(project: Write, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    first = job(f"{WRITE}; open(p + '/metrics.json', 'w').write('{{\"loss\": {{\"test\": 0.25}}}}')")
+    second = job(f"{WRITE}; open(p + '/metrics.json', 'w')", "${jobs.first.modelDir}")
+    project(f"  second: {second}  first: {first}")
+    assert run("second", None, [], [], tmp_path / "out") == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert "first: loss.test 0.25" in lines
+    broken = next(line for line in lines if line.startswith("second: its metrics are not read: gs://"))
+    assert broken.endswith("/second/model/metrics.json: it is not JSON")
+
+
 def test_the_exit_code_is_that_of_the_container(
     project: Write, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -80,6 +80,7 @@ def calls(server: Hostile, monkeypatch: pytest.MonkeyPatch) -> dict[str, Callabl
         "has object": lambda: CloudStorage().exists("gs://bucket/object"),
         "upload": lambda: CloudStorage().put("gs://bucket/object", io.BytesIO(b"x" * 100)),
         "read": lambda: _read("gs://bucket/object"),
+        "list objects": lambda: _list("gs://bucket/folder/"),
         "emulator": partial(emulator.request, "GET", "schedules", None, "nightly"),
     }
 
@@ -96,12 +97,17 @@ NAMES = [
     "list builds",
     "build log",
 ]
-NAMES += ["has object", "upload", "read", "emulator"]
+NAMES += ["has object", "upload", "read", "list objects", "emulator"]
 
 
 def _read(uri: str) -> object:
     with CloudStorage().reader() as read:
-        return read(uri, 100)
+        return read.read(uri, 100)
+
+
+def _list(uri: str) -> object:
+    with CloudStorage().reader() as read:
+        return read.objects(uri, 100)
 
 
 def fail(call: Callable[[], object]) -> str:
@@ -199,7 +205,7 @@ WRONG = {
     ),
     "no HTTP": lambda send, _: send(b"\x1b[2J\n" * 100),
 }
-LISTS = ("list", "list executions", "list builds", "log", "build log")
+LISTS = ("list", "list objects", "list executions", "list builds", "log", "build log")
 
 
 @pytest.mark.parametrize("wrong", WRONG)
@@ -242,8 +248,8 @@ def test_errors_act_on_no_terminal(
     server.behaviour = hostile.as_json(ERRORS[error], status)
     if (name, status) == ("list executions", "404 N"):
         assert calls[name]() == []  # of a workflow that does not exist yet
-    elif (name, status) == ("read", "404 N"):
-        assert calls[name]() is None  # an object that there is not
+    elif name in ("read", "list objects") and status == "404 N":
+        assert not calls[name]()  # what there is not
     else:
         fail(calls[name])
 

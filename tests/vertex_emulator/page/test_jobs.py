@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from starlette.datastructures import QueryParams
 
+from tests.vertex_emulator.events import plain, records
 from tests.vertex_emulator.fakes import Emulator
 from tests.vertex_emulator.jobs import IMAGE, LOCATION, custom_job_spec, pool, tuning_job_spec
 from tests.vertex_emulator.scheduling.steps import reports
@@ -173,6 +174,21 @@ def test_runs_of_a_name_show_what_they_measured(emulator: Emulator) -> None:
         (made[1], {"accuracy": 0.95, "train.loss": 2}),
         (made[0], {"accuracy": 0.91, "train.loss": 2}),
     ]
+
+
+def test_last_scalars_are_metrics_and_read_once(emulator: Emulator) -> None:
+    spec = custom_job_spec(baseOutputDirectory={"outputUriPrefix": "gs://bucket/run"})
+    job = create(emulator, CUSTOM_JOB, spec)
+    emulator.run()
+    folder = emulator.data.buckets / "bucket" / "run" / "logs" / "train"
+    folder.mkdir(parents=True)
+    (folder / "events.out.tfevents.1").write_bytes(records([plain("loss", 1, 2), plain("loss", 2, 0.5)]))
+    (folder / "events.out.tfevents.2").symlink_to(folder / "events.out.tfevents.1")
+    views = JobViews(emulator.database, emulator.machine, emulator.data.buckets)
+    for _ in range(2):
+        shown = views.get(CUSTOM_JOB.collection, job)
+        assert shown and shown["metrics"] == {"train.loss": 0.5}
+        (folder / "events.out.tfevents.1").write_bytes(b"")
 
 
 def test_a_file_of_an_earlier_run_is_not_this_one_s(emulator: Emulator) -> None:
