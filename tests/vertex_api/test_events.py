@@ -39,6 +39,5 @@ def test_a_record_beyond_the_end_is_no_scalar() -> None:
 
 def test_fields_are_those_of_tensorflow() -> None:
     event = plain("loss", 7, 0.5, 12.25)
-    event.source_metadata.writer = "someone"
-    event.summary.value[0].metadata.display_name = "Loss"
+    event.summary.value[0].metadata.plugin_data.content = b"more"
     assert [*events.scalars(event.SerializeToString())] == [("loss", 7, 12.25, 0.5)]
