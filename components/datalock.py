@@ -11,9 +11,10 @@ from pathlib import Path
 from vertex_api import credentials
 from vertex_api.names import did_you_mean, location_name
 
-from .data.listing import take
+from .data.listing import BUCKET, take
 from .data.lock import FILE, Data, Lock, Snapshot, describe, differences, show_size
 from .errors import ComponentError
+from .runtime import emulator
 from .runtime.target import CLOUD_PREFIX, LOCAL_PREFIX
 from .schema import shapes
 from .settings.offline import SECRET, NoStack, StackFile, read_stack
@@ -27,8 +28,8 @@ class DataUnknown(ComponentError):
 def lock(stack: str | None, names: Sequence[str]) -> int:
     """Write what a stack's data is now, all or the named, into its lock. Returns the exit code: 0, or 1 if it fails."""
     try:
-        file, data = _declared(stack, names)
-        location, found = _location(file), Lock(file.root)
+        file, location, data = _declared(stack, names)
+        found = Lock(file.root)
         if not names:
             # What is declared no more has no lock either.
             declared = {each.name for each in data}
@@ -51,8 +52,8 @@ def status(stack: str | None, names: Sequence[str]) -> int:
     Returns the exit code: 0 if all is, 1 if something is not, 2 if that cannot be told.
     """
     try:
-        file, data = _declared(stack, names)
-        location, found = _location(file), Lock(file.root)
+        file, location, data = _declared(stack, names)
+        found = Lock(file.root)
         differing = 0
         for each in data:
             before = found.find(file.name, each)
@@ -70,8 +71,10 @@ def status(stack: str | None, names: Sequence[str]) -> int:
     return int(differing > 0)
 
 
-def _declared(stack: str | None, names: Sequence[str]) -> tuple[StackFile, list[Data]]:
-    """Return a stack's file and the data that it declares, all or the named. Changes to the folder of the project.
+def _declared(stack: str | None, names: Sequence[str]) -> tuple[StackFile, str, list[Data]]:
+    """Return a stack's file, where its jobs run, and the data that it declares, all or the named.
+
+    Changes to the folder of the project.
 
     What is for Google Cloud alone in the stack file is left out: it is nothing that data depends on. Raises
     ComponentError and NoStack.
@@ -85,12 +88,18 @@ def _declared(stack: str | None, names: Sequence[str]) -> tuple[StackFile, list[
         raise DataUnknown(f"{unknown[0]}: is no data of the stack {file.name}{did_you_mean(unknown[0], settings.data)}")
     if not settings.data:
         raise DataUnknown(f"{file.name}: declares no data; write `data: {{train: {{uri: gs://BUCKET/FOLDER/}}}}`")
-    return file, [each for name, each in settings.data.items() if not names or name in names]
+    data = [each for name, each in settings.data.items() if not names or name in names]
+    return file, _location(file, settings, data), data
 
 
-def _location(file: StackFile) -> str:
-    """Return where the stack's jobs run, and let calls be made with the credentials that its file names."""
+def _location(file: StackFile, settings: Settings, data: Sequence[Data]) -> str:
+    """Return where the stack's jobs run, and let calls be made with the credentials that its file names.
+
+    Starts the emulator of a local stack as `pulumi up` would start it, if a bucket is asked for.
+    """
     if file.config.get(f"{NAMESPACE}:target") != "gcp":
+        if any(each.uri.startswith(BUCKET) for each in data):
+            emulator.start(emulator.serve_options(settings.emulator))
         return LOCAL_PREFIX + location_name("local", "us-central1")
     given = {key: file.config.get(key) for key in credentials.CONFIG_KEYS}
     credentials.use_config({key: None if value == SECRET else value for key, value in given.items()})

@@ -65,6 +65,7 @@ class _Job(DynamicResource, Generic[Spec]):
             used = {**offered, **used}
             results = {job_name: job.result_names for job_name, job in used.items()}
             training = foundation.program.make(self.kind, name, args, lifecycle or {}, secrets or {}, results)
+            _report_unlocked(foundation, training, data or {})
         self._rerun, self._adopted = training.lifecycle.get("rerun", ""), ""
         self._upstream: list[pulumi.Input[str]] = [job.run_digest for _, job in sorted(used.items())]
         locked = {key: each for key, each in (data or {}).items() if each.summary and not training.is_adopted}
@@ -221,6 +222,18 @@ def _offered_results(foundation: Foundation, spec: Any) -> dict[str, Any]:
     tables = (reference.partition(".") for _, reference in interpolation.references(spec)) if offered else ()
     names = {interpolation.split_result(rest, offered)[0] for table, _, rest in tables if table == interpolation.JOBS}
     return {name: job for name, job in offered.items() if name in names}
+
+
+def _report_unlocked(foundation: Foundation, training: Training, data: Mapping[str, LockedData]) -> None:
+    """Warn of a program's data that is not locked; with target `gcp`, refuse it if `verify` is `error`."""
+    for name, each in data.items():
+        if each.summary or each.verify == "off":
+            continue
+        problem = training.place(("data", name), f"{each.uri} is not locked; run `vertex-training data lock`")
+        if each.verify == "error" and foundation.program.plan.is_cloud:
+            foundation.program.refuse([problem])
+        elif pulumi.runtime.is_dry_run():
+            pulumi.warn(str(problem))
 
 
 def _uses_tensorboard(spec: Job) -> bool:

@@ -227,14 +227,14 @@ class EmulatorProvider(Provider):
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
         _keep_secrets(props, props.get("secrets"))
-        start(_serve_options(props))
+        start(serve_options(props))
         return dynamic.CreateResult("emulator", dict(props))
 
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
         """Restart the emulator if an option of its start has changed; it reads secrets when they are asked for."""
         if olds.get("project", news.get("project")) != news.get("project"):
             _keep_secrets(olds, None)
-        if _serve_options(olds) != _serve_options(news):
+        if serve_options(olds) != serve_options(news):
             stop()
         return super().update(_id, olds, news)
 
@@ -268,7 +268,7 @@ def _keep_secrets(props: Mapping[str, Any], secrets: Mapping[str, str] | None) -
         replace_secrets(project, secrets or {})
 
 
-def _serve_options(props: Mapping[str, Any]) -> list[str]:
+def serve_options(props: Mapping[str, Any]) -> list[str]:
     """Return options of `vertex-emulator serve`; it keeps those of its last start, so defaults are given as well."""
     containers = {
         name: default if props.get(name) is None else props[name] for name, default in _CONTAINER_DEFAULTS.items()

@@ -290,10 +290,21 @@ def listing(full_location_name: str, bucket: str, prefix: str) -> Iterator[Liste
         _errors_in_one_line(f"gs://{bucket}/{prefix}", role, after_loss),
         _client(MAX_LIST_SECONDS, endpoint) as client,
     ):
-        for blob in client.list_blobs(bucket, prefix=prefix or None, fields=_LISTED_FIELDS, timeout=MAX_LIST_SECONDS):
+        found = client.list_blobs(bucket, prefix=prefix or None, fields=_LISTED_FIELDS, timeout=MAX_LIST_SECONDS)
+        for blob in _of_bucket(bucket, found):
             if not (blob.crc32c and isinstance(blob.size, int)):
                 raise ValueError("an object has a size and a checksum")
             yield Listed(str(blob.name), blob.size, _generation(blob), str(blob.crc32c), str(blob.md5_hash or ""))
+
+
+def _of_bucket(bucket: str, blobs: Iterator[Any]) -> Iterator[Any]:
+    """Yield what a list has. Raises UploadFailed if there is no such bucket."""
+    from google.api_core.exceptions import NotFound
+
+    try:
+        yield from blobs
+    except NotFound as error:
+        raise UploadFailed(f"gs://{bucket}: there is no bucket of this name; correct it, or create it") from error
 
 
 def _generation(blob: Any) -> str:

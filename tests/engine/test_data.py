@@ -62,7 +62,9 @@ def changes(project: Project) -> list[str]:
 def test_a_changed_lock_runs_its_jobs_again(project: Project) -> None:
     assert "data.train: is not locked" in project.pulumi("preview")
     assert run(project, "lock") == "train: locked: 2 objects, 6 bytes\n"
+    pid = project.endpoint()["pid"]
     assert "is not locked" not in project.up()
+    assert project.endpoint()["pid"] == pid
     project.assert_no_changes()
     write(project, "part-1.csv", "5,6")
     write(project, "part-2.csv", "7,8")

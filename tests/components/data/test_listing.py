@@ -48,6 +48,14 @@ def test_nothing_under_a_uri_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
             listing.take("gs://acme/x/", Path(), CLOUD)
 
 
+def test_a_bucket_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with cloud_storage() as standin:
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", standin.url)
+        monkeypatch.setattr(standin, "get", lambda *_: (404, {"error": {"code": 404, "message": "no bucket"}}))
+        with pytest.raises(DataUnreadable, match=r"^gs://acme: there is no bucket of this name"):
+            listing.take("gs://acme/x/", Path(), CLOUD)
+
+
 def test_files_of_the_project_are_listed(tmp_path: Path) -> None:
     for name in ("a.csv", "deep/b.csv", "c.txt"):
         (tmp_path / "data" / name).parent.mkdir(parents=True, exist_ok=True)

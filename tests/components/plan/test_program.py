@@ -12,6 +12,7 @@ from unittest import mock
 import pulumi
 import pytest
 from vertex_training import CustomJob, HyperparameterTuningJob, JobTemplate, Schedule, TrainingImage
+from vertex_training.data.lock import LockedData
 from vertex_training.errors import DeclarationErrors
 from vertex_training.plan.guardrails import FIGURES, LIMITS
 from vertex_training.plan.plan import Plan, Totals
@@ -99,6 +100,33 @@ def test_a_valid_program_registers_its_specs_unchanged(tmp_path: Path) -> None:
     assert update.inputs == preview.inputs
     spec = update.inputs["CustomJob/late"]["spec"]
     assert spec["jobSpec"]["workerPoolSpecs"][0]["machineSpec"] == {"machineType": "n1-standard-8"}
+
+
+def test_locked_data_is_an_input_of_a_program_s_job(tmp_path: Path) -> None:
+    summary = {"uri": "gs://acme/train/", "objects": 1, "bytes": 3, "digest": "00"}
+
+    def program(ground: Ground) -> None:
+        CustomJob(
+            "reader", ALLOWED, foundation=ground, data={"train": LockedData("gs://acme/train/", summary, "error")}
+        )
+
+    found = run(load(tmp_path, CLOUD), program, preview=False)
+    assert isinstance(found, Graph) and found.inputs["CustomJob/reader"]["data"] == {"train": summary}
+
+
+def test_unlocked_data_of_a_program_s_job_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    warnings: list[str] = []
+    monkeypatch.setattr(pulumi, "warn", warnings.append)
+
+    def program(ground: Ground, verify: str = "error") -> None:
+        CustomJob("reader", ALLOWED, foundation=ground, data={"train": LockedData("gs://acme/x/", None, verify)})
+
+    line = 'CustomJob "reader": data.train: gs://acme/x/ is not locked; run `vertex-training data lock`'
+    assert run(load(tmp_path, CLOUD), program, preview=True) == [line]
+    assert warnings == []
+    for stack, verify in ((LOCAL, "error"), (CLOUD, "warn"), (CLOUD, "off")):
+        assert isinstance(run(load(tmp_path, stack), lambda ground: program(ground, verify), preview=True), Graph)  # noqa: B023
+    assert warnings == [line] * 2
 
 
 @pytest.mark.parametrize("problem", ["guardrail", "cost"])
