@@ -273,11 +273,16 @@ def _change(before: float | None, now: float | None, arrow: str = " → ") -> st
 
 
 def _drill(drill: Drill) -> str:
-    if not drill["resumed"]:
-        return f"begins anew after {code(drill['fault'])}"
-    step = f" from step {drill['fromStep']:,}" if "fromStep" in drill else ""
-    lost = f" ({count_of(drill['lostSteps'], 'step')} lost)" if "lostSteps" in drill else ""
-    return f"goes on after {code(drill['fault'])}{step}{lost}"
+    """Return what a job did after a fault, and why that is not known."""
+    resumed, reason = drill.get("resumed"), drill.get("reason", "")
+    text = {None: "is not known to go on", False: "begins anew", True: "goes on"}[resumed]
+    text += f" after {code(drill['fault'])}"
+    if resumed and "fromStep" in drill:
+        text += f" from step {drill['fromStep']:,}"
+    if "lostSteps" in drill:
+        text += f" ({count_of(drill['lostSteps'], 'step')} lost)"
+    text += "" if drill.get("sameEnd", True) else " and ends elsewhere"
+    return f"{text}: {code(shorten(reason, _MAX_REASON_LENGTH))}" if reason and not resumed else text
 
 
 def _rehearsed_alike(max_names: int, jobs: Sequence[RehearsedJob]) -> str:

@@ -82,7 +82,7 @@ class RehearsedJob:
     @property
     def loses_work(self) -> bool:
         """Whether machines that may be taken away run it, and a drill shows that it then begins anew."""
-        return self.is_spot and any(not drill["resumed"] for drill in self.drills)
+        return self.is_spot and any(drill.get("resumed") is False for drill in self.drills)
 
     @property
     def unreported(self) -> tuple[MetricFinding, ...]:

@@ -153,8 +153,16 @@ def test_a_spot_job_that_begins_anew_is_a_warning(strategy: str, resumed: bool, 
     drill = {"fault": "preempt", "resumed": resumed, "fromStep": 40, "lostSteps": 3}
     text = reviewed(report("train", 0.95, drills=[drill]), fields=fields)
     assert ("⚠️ on Spot machines and begins anew when they are taken away: `train`" in text) == warns
-    assert ("goes on after `preempt` from step 40 (3 steps lost)" if resumed else "begins anew after `preempt`") in text
+    assert (
+        "goes on after `preempt` from step 40 (3 steps lost)"
+        if resumed
+        else "begins anew after `preempt` (3 steps lost)"
+    ) in text
     assert "Spot" not in reviewed(report("train", 0.95), fields=fields)
+    unknown = reviewed(report("train", 0.95, drills=[{"fault": "preempt", "reason": "it ended first"}]), fields=fields)
+    assert "is not known to go on after `preempt`: `it ended first`" in unknown and "Spot" not in unknown
+    elsewhere = reviewed(report("train", 0.95, drills=[{**drill, "resumed": True, "sameEnd": False}]))
+    assert "goes on after `preempt` from step 40 (3 steps lost) and ends elsewhere" in elsewhere
 
 
 def test_what_a_job_uses_anew_is_named() -> None:
