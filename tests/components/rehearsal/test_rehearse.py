@@ -162,7 +162,7 @@ def test_a_crash_is_no_missing_metric(reason: str, missing: list[str], tmp_path:
     ended = Ended(
         {**body, "state": "JOB_STATE_FAILED", "trials": [trial]}, parsed, tmp_path, f"a failed: {reason}\nlog\nagain"
     )
-    assert report.ended("a", "HyperparameterTuningJob", ended)["missingMetrics"] == missing
+    assert report.ended("a", "HyperparameterTuningJob", ended, tmp_path)["missingMetrics"] == missing
 
 
 TASK = "gs://google-cloud-aiplatform/schema/trainingjob/definition/hyperparameter_tuning_task_1.0.0.yaml"
