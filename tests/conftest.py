@@ -13,17 +13,19 @@ MOST = 8
 """Docker has addresses for some thirty networks."""
 INDEPENDENT = ("tests/engine/", "tests/faults/")
 """The tests here have a project or an emulator of their own each, and take longest."""
-FIRST = (*INDEPENDENT, "tests/clients/", "tests/vertex_emulator/")
+FIRST = (*INDEPENDENT, "tests/clients/", "tests/vertex_emulator/", "tests/examples/")
 """The tests here wait for containers and processes. The others compute, in short files: all processes end together."""
 SHARED = (
     *(f"tests/engine/test_{name}.py" for name in ("adopting", "ci", "cloud", "corpus", "promotion", "waiting")),
     "tests/clients/test_gcloud",
     "tests/clients/",
     "tests/components/targets/",
+    "tests/examples/test_jax",
     "tests/vertex_emulator/page/",
 )
-"""The tests of each run in one process: they share an emulator, a registry that got a base image, a browser, or a
-package whose import takes a second or more: Google's SDK, or Pulumi's of Google Cloud. The first that fits counts."""
+"""The tests of each run in one process: they share an emulator, a registry that got a base image, a browser, layers of
+an image, or a package whose import takes a second or more: Google's SDK, or Pulumi's of Google Cloud. The first that
+fits counts."""
 
 
 def pytest_configure() -> None:

@@ -43,7 +43,8 @@ def blocks() -> list[Any]:
 def files() -> list[Any]:
     """The declarations and stack files of the repository."""
     converted = (ROOT / "tests" / "components" / "legacy" / "golden").glob("*.yaml")
-    declared = [DECLARATIONS, *sorted((ROOT / "training").glob("*.yaml")), *sorted(converted)]
+    files = (*(ROOT / "training").glob("*.yaml"), *(ROOT / "examples").glob("*/training.yaml"))
+    declared = [DECLARATIONS, *sorted(files), *sorted(converted)]
     stacks = [STACK, *sorted((ROOT / "stacks").glob("*.yaml"))]
     return [pytest.param(each[0], file.read_text(), id=file.stem) for each in (declared, stacks) for file in each[1:]]
 
