@@ -43,7 +43,7 @@ def test_the_best_trials_model_is_registered(example: Example, searched: Ended) 
 
 def test_the_trees_find_what_makes_the_table(searched: Ended) -> None:
     gains = of_trial(searched, searched.results["bestTrial"]["id"])["gain"]
-    assert {*sorted(gains, key=lambda column: -gains[column])[:3]} == {"months", "contract", "bill"}
+    assert min(gains["months"], gains["contract"]) > max(gains["age"], gains["region"])
 
 
 def test_the_page_shows_what_the_image_prints(example: Example, searched: Ended) -> None:

@@ -167,8 +167,9 @@ def test_every_top_level_key_has_a_description() -> None:
 
 
 def test_files_name_the_schema_that_checks_them() -> None:
-    for folder, schema in ((ROOT / "training", DECLARATIONS), (ROOT / "stacks", STACK)):
-        for file in folder.glob("*.yaml"):
+    declared = [*(ROOT / "training").glob("*.yaml"), *(ROOT / "examples").glob("*/training.yaml")]
+    for files, schema in ((declared, DECLARATIONS), ((ROOT / "stacks").glob("*.yaml"), STACK)):
+        for file in files:
             (named,) = MODELINE.findall(file.read_text())
             assert (file.parent / named).resolve() == schema
 
