@@ -7,7 +7,7 @@ from pulumi import dynamic
 from pulumi.output import Unknown
 
 from vertex_api.errors import NotFound, shown_problems
-from vertex_api.job import stored_job
+from vertex_api.job import TUNING_JOB, stored_job
 from vertex_api.messages import KeyPath, show_path, value_at
 from vertex_api.names import (
     CUSTOM_JOB,
@@ -105,7 +105,7 @@ class JobProvider(Provider):
             results = lookup.referenced_values(api, inputs)
             tables = inputs.tables(results)
             job = (_adopt if inputs.adopt else submission.submit)(api, inputs, tables)
-            return {**props, **_results({"results": results}), "run": _run(api, job)}
+            return {**props, **_results({"results": results}), "run": _run(api, job, inputs.parent)}
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         inputs = Inputs.parse(self.kind, props)
@@ -115,9 +115,7 @@ class JobProvider(Provider):
                 job = api.client.require(ResourceName.parse(id_))
             except NotFound:
                 return dynamic.ReadResult(None, {})
-            run = _run(api, job)
-        if took := (props.get("run") or {}).get(runs.TOOK) or runs.took(inputs.parent, job):
-            run[runs.TOOK] = took
+            run = _run(api, job, inputs.parent, (props.get("run") or {}).get(runs.TOOK))
         if change := run_change(inputs.name, props.get("run") or {}, run):
             # A refresh shows changes of inputs only.
             print(change, flush=True)  # noqa: T201
@@ -250,8 +248,11 @@ def _results(props: Mapping[str, Any]) -> dict[str, Any]:
     return {"results": props["results"]} if props.get("results") else {}
 
 
-def _run(api: Target, job: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a refresh shows of a job. It changes only with the job, or the next refresh would show a change."""
+def _run(api: Target, job: Mapping[str, Any], parent: str, took: str | None = None) -> dict[str, Any]:
+    """Return what a refresh shows of a job. It changes only with the job, or the next refresh would show a change.
+
+    `took` is what an earlier refresh has found that it took: prices may have changed since.
+    """
     logged_job = ResourceName.parse(backing_job_name(job) or job["name"])
     run = {
         "name": job["name"],
@@ -266,6 +267,9 @@ def _run(api: Target, job: Mapping[str, Any]) -> dict[str, Any]:
         run["trials"] = {"ended": ended, "of": int(tuning_job["maxTrialCount"])}
         if best_trial := find_best(tuning_job):
             run["bestTrial"] = best_trial
+    whole = job if tuning_job is job else {**job, TUNING_JOB: tuning_job}
+    if took := took or runs.took(parent, whole, run.get("bestTrial", {}).get("metrics")):
+        run[runs.TOOK] = took
     return run
 
 

@@ -40,7 +40,8 @@ class Run:
 
     `busy` are the seconds for which the machines of one trial were taken, summed up over all `trials` of a search;
     elsewhere they are `seconds`, of no trials. `hourly` is what those machines cost by list price when it ended, None
-    on this machine, on a persistent resource and without a price on file. `metrics` is a text.
+    on this machine, on a persistent resource, without a price on file, and for a search whose trials are not known.
+    `metrics` is a text.
     """
 
     ended: str
@@ -65,13 +66,14 @@ class Run:
         training = training_of(job)
         trials = [each for each in training.get("trials", ()) if "startTime" in each and "endTime" in each]
         cost = estimate_cost(stored, region, prices) if prices else Cost()
+        is_timed = bool(trials) or "studySpec" not in training
         return cls(
             f"{_time(job['endTime']).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}",
             _seconds(job),
             machines(stored),
-            sum(map(_seconds, trials)) if "studySpec" in training else _seconds(job),
+            sum(map(_seconds, trials)) if trials else _seconds(job),
             len(trials),
-            one_trial(stored, cost) if cost.hourly and not cost.unpriced else None,
+            one_trial(stored, cost) if is_timed and cost.hourly and not cost.unpriced else None,
             ", ".join(f"{name} {value:.4g}" for name, value in [*metrics.items()][:MAX_METRICS]),
         )
 

@@ -108,6 +108,19 @@ def test_a_refresh_shows_tuning_progress_once(api: FakeClient) -> None:
     assert (piped.create({**given, "adopt": FIRST}).outs or {})["run"] == read["run"]
 
 
+def test_a_refreshed_pipeline_took_the_time_of_its_trials(api: FakeClient) -> None:
+    held = submitted(api, "PIPELINE_STATE_SUCCEEDED", spec=tuning_pipeline())
+    held["trainingTaskMetadata"] = {"backingHyperparameterTuningJob": STUDY}
+    held |= {"startTime": "2026-01-31T12:00:00Z", "endTime": "2026-01-31T14:00:00Z"}
+    times = {"startTime": "2026-01-31T12:10:00Z", "endTime": "2026-01-31T13:10:00Z"}
+    metrics = {"finalMeasurement": {"metrics": [{"metricId": "accuracy", "value": 0.5}]}}
+    trials = [{"id": str(number), "state": "SUCCEEDED", **times, **metrics} for number in (1, 2)]
+    api.add(STUDY, **tuning_job(), trials=trials)
+    took = (piped.read(FIRST, inputs(tuning_pipeline())).outs or {})["run"]["took"]
+    assert took.startswith("2026-01-31T14:00:00Z 7200 s, 7200 s of 2 trials on ")
+    assert took.endswith("; accuracy 0.5")
+
+
 def test_refreshing_a_pipeline_without_tuning_takes_one_call(api: FakeClient) -> None:
     submitted(api, "PIPELINE_STATE_RUNNING")
     piped.read(FIRST, inputs(pipeline()))

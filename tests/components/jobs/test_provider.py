@@ -304,6 +304,17 @@ def test_a_refresh_shows_tuning_progress_once(api: FakeClient) -> None:
     assert provider.read(state["id"], read).outs == read
 
 
+def test_a_refresh_keeps_what_a_run_took(api: FakeClient, capsys: pytest.CaptureFixture[str]) -> None:
+    create()
+    times = {"startTime": "2026-01-31T12:00:00Z", "endTime": "2026-01-31T12:07:00Z"}
+    api.jobs[FIRST] |= {"state": "JOB_STATE_SUCCEEDED", **times}
+    read = custom.read(FIRST, inputs()).outs or {}
+    assert read["run"]["took"] == "2026-01-31T12:07:00Z 420 s on 1 n1-standard-4"
+    api.jobs[FIRST]["endTime"] = "2026-01-31T12:08:00Z"
+    capsys.readouterr()
+    assert custom.read(FIRST, read).outs == read and not capsys.readouterr().out
+
+
 def test_a_changed_job_is_read_as_drift(api: FakeClient) -> None:
     create()
     api.jobs[FIRST]["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] = ["--epochs=99"]

@@ -70,10 +70,12 @@ def test_a_search_costs_the_hours_of_its_trials() -> None:
         (job(), False),
         (job(pool("a3-megagpu-8g")), True),
         (job(persistentResourceId="training"), True),
+        (tuning_job(), True),  # without trials, their time is unknown
     ],
 )
 def test_what_has_no_price_has_no_cost(fields: dict[str, Any], is_billed: bool) -> None:
-    run = run_of(fields | TIMES, is_billed=is_billed)
+    kind = HYPERPARAMETER_TUNING_JOB if "studySpec" in fields else CUSTOM_JOB
+    run = run_of(fields | TIMES, kind, is_billed=is_billed)
     assert run and run.cost is None and "USD" not in str(run)
 
 
