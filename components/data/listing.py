@@ -95,8 +95,10 @@ def _files(path: str, root: Path) -> Iterator[Part]:
         inside = os.path.relpath(place, top)
         names += [name if inside == "." else f"{inside}/{name}" for name in found]
     matching = sorted(name for name in names if pattern.fullmatch(name) and (top / name).is_file())
+    if unprintable := next((name for name in matching if not name.isprintable()), None):
+        raise DataUnreadable(f"{path}: {unprintable!a} has characters that no line can show; rename the file")
     for name, digest in digests(top, matching).items():
-        yield Part(name, (top / name).stat().st_size, {"sha256": digest})
+        yield Part(name, (top / name).lstat().st_size, {"sha256": digest})
 
 
 def _table(uri: str, full_location_name: str) -> Snapshot:

@@ -223,7 +223,9 @@ class _readable:  # noqa: N801  # a context manager, as contextlib's are
     def __enter__(self) -> None: ...
 
     def __exit__(self, _type: object, error: BaseException | None, _traceback: object) -> None:
-        if isinstance(error, ValueError | KeyError | TypeError | AttributeError | StopIteration | RecursionError):
+        if isinstance(
+            error, ValueError | KeyError | TypeError | AttributeError | OverflowError | StopIteration | RecursionError
+        ):
             raise DataLockUnusable(
                 f"{FILE}:{self._number}: is no line of a lock; undo the edit, or settle the merge, or remove the file "
                 "and run `vertex-training data lock`"

@@ -1,5 +1,6 @@
 """What data is now: which objects and files a URI names, and what a bucket, a folder and BigQuery say of them."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -74,6 +75,13 @@ def test_files_of_the_project_are_listed(tmp_path: Path) -> None:
     assert take("data/").digest != whole.digest
     with pytest.raises(DataUnreadable, match="there is nothing"):
         take("elsewhere/")
+
+
+def test_names_that_are_not_utf_8_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / os.fsdecode(b"a\xff.csv")).write_text("")
+    with pytest.raises(DataUnreadable, match=r"^data/: 'a\\udcff\.csv' has characters that no line can show"):
+        listing.take("data/", tmp_path, LOCAL)
 
 
 def test_files_outside_the_project_are_refused(tmp_path: Path) -> None:

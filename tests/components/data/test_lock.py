@@ -74,6 +74,8 @@ def test_another_uri_is_not_locked(tmp_path: Path) -> None:
         (lambda lines: lines[:-1], "data.lock:2: the digest is not that of the 1 lines below it"),
         (lambda lines: [*lines[:3], lines[3].replace('"size": 3', '"size": 4')], "data.lock:2: the digest is not"),
         (lambda lines: [lines[0], lines[1].replace('"digest"', '"digests"')], "data.lock:2: is no line of a lock"),
+        (lambda lines: [lines[0], lines[1].replace(": 2,", ": Infinity,")], "data.lock:2: is no line of a lock"),
+        (lambda lines: ["[]"], "data.lock:1: is no line of a lock"),
         (lambda lines: ['{"dataLock": 2}'], "data.lock: is of a newer vertex-training (2)"),
     ],
 )
