@@ -18,6 +18,8 @@ EXIT_ALREADY_RUNNING = 3
 _HOLDER_SECONDS, _PROBE_SECONDS = 0.2, 20.0
 """How long a start waits for another holder of the lock to end, and for probes, each of which holds it for a moment."""
 _OWNER_ONLY = 0o700
+STARTED = "VERTEX_EMULATOR_STARTED"
+"""The variable of a `serve` whose folder its starter has made: one that is removed meanwhile is not made again."""
 _OWN_NAMES = {"emulator.db", "gcs", "start.lock"}  # start.lock is that of Pulumi's programs
 _METRIC_BYTES = 4 << 20  # cloudml-hypertune keeps 100 entries
 
@@ -42,11 +44,12 @@ class DataFolder:
         self.trials = root / "trials"  # `/tmp/hypertune` in containers, a folder per trial's job
 
     @classmethod
-    def open(cls, root: Path) -> "DataFolder":
-        """Open the folder for its owner only, and create it if needed. Raises StartError."""
+    def open(cls, root: Path, *, create: bool = True) -> "DataFolder":
+        """Open the folder for its owner only, and create it if needed. Raises StartError, without `create` for none."""
         data = cls(root.absolute())
         try:
-            data.root.mkdir(mode=_OWNER_ONLY, parents=True, exist_ok=True)
+            if create:
+                data.root.mkdir(mode=_OWNER_ONLY, parents=True, exist_ok=True)
             data._close_to_others()
             for folder in (data.buckets, data.uploads, data.logs, data.trials):
                 folder.mkdir(exist_ok=True)

@@ -25,7 +25,7 @@ from starlette.routing import Route
 
 from vertex_api import __version__
 from vertex_emulator.api.routes import Api, unimplemented, unserved
-from vertex_emulator.data_folder import DataFolder, Endpoint, acquire_lock
+from vertex_emulator.data_folder import STARTED, DataFolder, Endpoint, acquire_lock
 from vertex_emulator.database import Database, connection
 from vertex_emulator.debugging import DebugPorts
 from vertex_emulator.errors import ApiError, EmulatorError, StartError
@@ -68,7 +68,7 @@ def serve(
             "add --allow-remote if that is what you want"
         )
     daemon.require()
-    data = DataFolder.open(data_path)
+    data = DataFolder.open(data_path, create=STARTED not in os.environ)
     with acquire_lock(data.lock):
         data.endpoint.unlink(missing_ok=True)  # of an emulator that was killed: its port may be anyone's by now
         database = Database(data.database)

@@ -97,18 +97,24 @@ def _remove_abandoned() -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Stop the emulator of a folder, and remove its containers and the folder. Raises EmulatorFailed."""
+    """Stop the emulator of a folder, and remove its containers and the folder. Raises EmulatorFailed.
+
+    One that is being started when its starter is killed holds the folder a little later, and writes to it.
+    """
     deadline = time.monotonic() + _START_SECONDS
-    while (refusal := _command("stop", folder) or _command("reset", folder, "--yes")) and time.monotonic() < deadline:
+    while True:
+        refusal = _command("stop", folder) or _command("reset", folder, "--yes")
+        if not refusal:
+            shutil.rmtree(folder, ignore_errors=True)
+            if not folder.exists():
+                return
+            remove_as_root(folder)
+        if time.monotonic() > deadline:
+            break
         time.sleep(_PAUSE_SECONDS)
     if refusal:
         raise EmulatorFailed(f"the emulator on {folder} is not removed: {refusal}")
-    shutil.rmtree(folder, ignore_errors=True)
-    if folder.exists():
-        remove_as_root(folder)
-        shutil.rmtree(folder, ignore_errors=True)
-    if folder.exists():
-        raise EmulatorFailed(f"{folder} has files of another user that a container wrote; sudo rm -r {folder}")
+    raise EmulatorFailed(f"{folder} has files of another user that a container wrote; sudo rm -r {folder}")
 
 
 def remove_as_root(folder: Path) -> None:

@@ -1,13 +1,16 @@
 """The lock of a data folder: one process serves the folder, and others ask whether it does."""
 
 import fcntl
+import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 
 from tests.vertex_emulator.running import PATIENCE_SECONDS
-from vertex_emulator.data_folder import acquire_lock, is_locked
+from vertex_emulator.data_folder import STARTED, acquire_lock, is_locked
 from vertex_emulator.errors import StartError
 
 
@@ -24,3 +27,12 @@ def test_a_start_outwaits_probes(tmp_path: Path) -> None:
             acquire_lock(lock)
     end.join(PATIENCE_SECONDS)
     assert not is_locked(lock)
+
+
+def test_a_removed_folder_is_not_made_again(tmp_path: Path) -> None:
+    # Whoever stops a start removes the folder, when the process that it has begun may not have come to it yet.
+    command = [sys.executable, "-m", "vertex_emulator", "serve", f"--data={tmp_path / 'gone'}"]
+    done = subprocess.run(command, env={**os.environ, STARTED: "1"}, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert f"the data folder {tmp_path / 'gone'} cannot be used: No such file or directory" in done.stderr
+    assert not (tmp_path / "gone").exists()

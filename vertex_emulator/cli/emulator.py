@@ -7,6 +7,7 @@ import contextlib
 import fcntl
 import http.client
 import json
+import os
 import subprocess
 import sys
 import time
@@ -23,6 +24,7 @@ import vertex_emulator
 from vertex_emulator import faults
 from vertex_emulator.data_folder import (
     EXIT_ALREADY_RUNNING,
+    STARTED,
     DataFolder,
     Endpoint,
     acquire_lock,
@@ -95,6 +97,7 @@ def _detach(command: Sequence[str], log: Any) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(
         command,
         cwd="/" if is_installed else package_folder,
+        env={**os.environ, STARTED: "1"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,  # what to export
         stderr=log,
