@@ -101,6 +101,7 @@ examples:
   vertex-training rehearse preview.json --base origin/main --inputs samples
   vertex-training rehearse --save main.json        later, or on another branch:
   vertex-training rehearse --against main.json
+  vertex-training rehearse --drill preempt,restart          do jobs go on where they were?
 
 exit codes: 0 no job failed; 1 one did; 2 nothing was rehearsed
 """
@@ -218,6 +219,8 @@ def _parser() -> Parser:
     command.add_argument("--secret", action="append", default=[], metavar="NAME[=@FILE]", help=help)
     help = "copy gs://BUCKET/OBJECT from DIR/BUCKET/OBJECT, for jobs that read it"
     command.add_argument("--inputs", type=Path, metavar="DIR", help=help)
+    help = "run each again with a fault at its middle: preempt, restart or out-of-memory, with commas between"
+    command.add_argument("--drill", default="", metavar="FAULTS", help=help)
     group = command.add_mutually_exclusive_group()
     group.add_argument("--against", type=Path, metavar="FILE", help="compare with a rehearsal that was saved")
     group.add_argument("--base", metavar="REF", help="run the same jobs of this commit, too, and compare with them")
@@ -298,7 +301,7 @@ def _run(args: argparse.Namespace) -> int:
 def _rehearse(args: argparse.Namespace) -> int:
     from .rehearsal.rehearse import Options, rehearse
 
-    names = ("preview", "stack", "only", "set", "secret", "inputs", "against", "base", "save", "format")
+    names = ("preview", "stack", "only", "set", "secret", "inputs", "drill", "against", "base", "save", "format")
     return rehearse(Options(**{name: getattr(args, name) for name in names}))
 
 

@@ -56,10 +56,13 @@ class Base(TypedDict, total=False):
 
 
 class Drill(TypedDict, total=False):
-    """What a job did when a `fault` struck it: whether it went on from a step, and ended as it does undisturbed."""
+    """What a job did when a `fault` struck it: whether it went on from a step, and ended as it does undisturbed.
+
+    Without `resumed`, that is not known, and `reason` says why.
+    """
 
     fault: Required[str]
-    resumed: Required[bool]
+    resumed: bool
     fromStep: int
     lostSteps: int
     outcome: Outcome

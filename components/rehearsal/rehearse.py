@@ -28,7 +28,7 @@ from ..review.document import PreviewDocument
 from ..schema import shapes
 from ..settings.offline import NoStack
 from ..settings.settings import Settings
-from . import checkout, inputs, report
+from . import checkout, drill, inputs, report
 from .runner import Runner, RunRefused, Source, changed, in_order, references, split_assignments
 from .target import throw_away
 
@@ -38,7 +38,10 @@ _FORMS = "vars.NAME=VALUE, timeout=DURATION, maxTrialCount=N or args=[…]"
 
 @dataclass(frozen=True)
 class Options:
-    """The arguments of the command: `only` are names of jobs, `set` and `secret` are as those of `run`."""
+    """The arguments of the command: `only` are names of jobs, `set` and `secret` are as those of `run`.
+
+    `drill` has names of faults, with commas between them.
+    """
 
     preview: str | None = None
     stack: str | None = None
@@ -46,6 +49,7 @@ class Options:
     set: Sequence[str] = ()
     secret: Sequence[str] = ()
     inputs: Path | None = None
+    drill: str = ""
     against: Path | None = None
     base: str | None = None
     save: Path | None = None
@@ -59,6 +63,9 @@ def rehearse(options: Options) -> int:
     """
     try:
         own = _own_size(options.set)
+        faults = list(dict.fromkeys(filter(None, options.drill.split(","))))
+        for fault in [fault for fault in faults if fault not in drill.FAULTS]:
+            raise RunRefused(f"--drill: {fault} is not one of {', '.join(drill.FAULTS)}{did_you_mean(fault, drill.FAULTS)}")
         stored = load(options.against) if options.against else None
         preview = PreviewDocument.parse(read(options.preview), options.preview) if options.preview else None
         if preview and preview.has_failed:
@@ -73,7 +80,7 @@ def rehearse(options: Options) -> int:
         wanted = rehearser.wanted(preview, options.only)
         with throw_away() as folder:
             base = _base(options, rehearser, source, folder / "base") if options.base else None
-            rehearsal = rehearser.rehearse(wanted, folder)
+            rehearsal = rehearser.rehearse(wanted, folder, faults=faults)
             if base:
                 stored = base(wanted)
     except (ComponentError, NoStack, VertexError) as error:
@@ -151,8 +158,13 @@ class _Rehearser:
             raise RunRefused(f"--only: {unknown[0]} is no job {what}{did_you_mean(unknown[0], kinds)}")
         return {name: kind for name, kind in kinds.items() if not only or name in only}
 
-    def rehearse(self, wanted: Mapping[str, str], folder: Path, prefix: str = "") -> Rehearsal:
-        """Rehearse jobs in the throw-away target on a folder; lines about it have a prefix. Raises ComponentError."""
+    def rehearse(
+        self, wanted: Mapping[str, str], folder: Path, prefix: str = "", faults: Sequence[str] = ()
+    ) -> Rehearsal:
+        """Rehearse jobs in the throw-away target on a folder, with drills of faults; lines about it have a prefix.
+
+        Raises ComponentError.
+        """
         small = [self._small(each) for each in in_order(self.jobs, wanted.keys() & self.jobs.keys())]
         if self.inputs:
             inputs.put(self.inputs, folder / "gcs")
@@ -160,7 +172,7 @@ class _Rehearser:
         runner = Runner(self._source, folder, say)
         reports: dict[str, JobReport] = {}
         for settings, training in small:
-            done = self._blocked(training, reports) or _run(runner, settings, training)
+            done = self._blocked(training, reports) or _run(runner, settings, training, faults)
             say(f"{training.name}: {done['outcome']}")
             reports[training.name] = done
         for name in sorted(wanted.keys() - self.jobs.keys()):
@@ -263,17 +275,24 @@ def shrink(training: Training, size: shapes.Rehearse) -> Training:
     return changed(training, fields, f"{REHEARSE} of {training.name}")
 
 
-def _run(runner: Runner, settings: Settings, training: Training) -> JobReport:
-    """Run a job, and return its report, also if it cannot be run. Raises what no other job could run with either."""
+def _run(runner: Runner, settings: Settings, training: Training, faults: Sequence[str]) -> JobReport:
+    """Run a job and its drills, and return its report, also if it cannot be run.
+
+    Raises what no other job could run with either.
+    """
     name, kind = training.name, training.kind.type
     try:
-        return report.ended(name, kind, runner.run(settings, training, follow_log=False), runner.buckets)
+        ended = runner.run(settings, training, follow_log=False)
+        made = report.ended(name, kind, ended, runner.buckets)
+        if faults and ended.succeeded:
+            made["drills"] = [*drill.drills(runner, settings, training, ended, made, faults)]
     except (DockerUnavailable, EmulatorFailed):
         raise
     except RunRefused as refusal:
         return report.skipped(name, kind, str(refusal))
     except (ComponentError, VertexError) as error:
         return report.failed(name, kind, str(error))
+    return made
 
 
 def _say(prefix: str, line: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from vertex_api.errors import visible
 from vertex_api.names import JobJson
 
-from ..rehearsals import JobReport, Rehearsal, Replica, size, to_json
+from ..rehearsals import Drill, JobReport, Rehearsal, Replica, size, to_json
 from . import inputs
 from .runner import Ended
 
@@ -146,8 +146,21 @@ def _notes(rehearsal: Rehearsal) -> Iterator[tuple[str, list[str]]]:
             lines.append(f"new variables: {', '.join(new)}")
         if buckets := job.get("buckets"):
             lines.append(f"buckets: {', '.join(buckets)}")
+        lines += map(_drill, job.get("drills", ()))
         if lines:
             yield job["name"], [visible(line) for line in lines]
+
+
+def _drill(drill: Drill) -> str:
+    told = {None: "is not known to go on", False: "begins anew", True: "goes on"}[drill.get("resumed")]
+    text = f"{drill['fault']}: {told}"
+    if "fromStep" in drill:
+        text += f" at step {drill['fromStep']:,}"
+    if "lostSteps" in drill:
+        text += f", {drill['lostSteps']:,} {'step' if drill['lostSteps'] == 1 else 'steps'} lost"
+    if "sameEnd" in drill:
+        text += f", {'the same' if drill['sameEnd'] else 'other'} metrics at its end"
+    return text + (f" ({reason})" if (reason := drill.get("reason")) else "")
 
 
 def _table(rehearsal: Rehearsal) -> str:

@@ -183,27 +183,43 @@ class Runner:
     """
 
     def __init__(self, source: Source, folder: Path, say: Callable[[str], None]) -> None:
-        self._source, self._folder, self._say = source, folder, say
+        self._source, self.folder, self.say = source, folder, say
         self.buckets = folder / "gcs"
         self._results: dict[str, str] = {}
         self._written: list[str] = []
 
-    def run(self, settings: Settings, training: Training, *, follow_log: bool) -> Ended:
-        """Run a job of settings, after those whose results it uses, and wait for it; print its log if wanted."""
+    def run(
+        self,
+        settings: Settings,
+        training: Training,
+        *,
+        follow_log: bool,
+        place: str = "",
+        during: Callable[[JobJson], object] = lambda _: None,
+    ) -> Ended:
+        """Run a job of settings, after those whose results it uses, and wait for it; print its log if wanted.
+
+        With a `place` of the bucket for its outputs, other jobs do not use them. `during` gets the job again and again.
+        """
         api = target.resolve(LOCAL_PREFIX + location_name(settings.project, settings.region))
-        job, shown = self._submitted(settings, training)
+        job, shown = self._submitted(settings, training, place)
         created = api.client.create(
             training.kind, api.parent, job.fields, check_before=lambda: None, find_created=lambda: None
         )
         name = ResourceName.parse(created["name"])
-        self._say(f"{training.name}: {name.kind.type} {name.id}, {api.links.page(name)}")
+        self.say(f"{training.name}: {name.kind.type} {name.id}, {api.links.page(name)}")
         if follow_log:
-            follow(self._folder, name.id)
+            follow(self.folder, name.id)
         while (found := api.client.require(name))["state"] not in TERMINAL_STATES:
+            during(found)
             time.sleep(_POLL_SECONDS)
-        return self._ended(api, settings, training, shown, found)
+        ended = self._ended(api, settings, training, shown, found)
+        if ended.succeeded and not place:
+            for key, value in _flat({"name": found["name"], **ended.results}):
+                self._results[f"{training.name}.{key}"] = value
+        return ended
 
-    def _submitted(self, settings: Settings, training: Training) -> tuple[Job, Job]:
+    def _submitted(self, settings: Settings, training: Training, place: str) -> tuple[Job, Job]:
         """Return a job with all that it leaves out, and without references; and the same with stand-ins for secrets."""
         bucket = f"gs://{_bucket(settings)}"
         names = training.references()
@@ -212,7 +228,10 @@ class Runner:
             "images": {each: self._image(settings, each) for each in sorted(names["images"])},
             "packages": {each: self._package(settings, each, bucket) for each in sorted(names["packages"])},
         }
-        whole = Defaults(bucket).complete(training.job, lambda _, declared: declared or f"{bucket}/{training.name}")
+        own = f"{bucket}/{place}" if place else ""
+        whole = Defaults(bucket).complete(
+            training.job, lambda _, declared: own or declared or f"{bucket}/{training.name}"
+        )
         secrets = self._source.secrets
         both = ({**tables, "secrets": values} for values in (secrets, dict.fromkeys(secrets, SECRET)))
         job, shown = (whole.replace(interpolation.expand(whole.fields, each)) for each in both)
@@ -231,7 +250,7 @@ class Runner:
         uri = f"localhost/{slug(settings.pulumi_project)}/{name}:{context.tag}"
         if registry.Daemon().digest(uri) is None:
             values = interpolation.resolve(image.get("secrets", {}), {"secrets": self._source.secrets})
-            builders.choose().build(context, uri, values, lambda line: self._say(f"{name}: {line}"))
+            builders.choose().build(context, uri, values, lambda line: self.say(f"{name}: {line}"))
         return uri
 
     def _package(self, settings: Settings, name: str, bucket: str) -> str:
@@ -252,14 +271,9 @@ class Runner:
         failure = failure_report(api, training.name, whole) if has_failed else ""
         measured, lines = metrics.read(LOCAL_PREFIX + api.parent, {training.name: whole})
         for line in () if has_failed else lines:
-            self._say(line)
+            self.say(line)
         values, replicas = measured.get(training.name, {}), usage.get("replicas", ())
-        ended = Ended(whole, job, outputs, failure, values, replicas, touched, [*self._written])
-        if has_failed:
-            return ended
-        for key, value in _flat({"name": found["name"], **ended.results}):
-            self._results[f"{training.name}.{key}"] = value
-        return ended
+        return Ended(whole, job, outputs, failure, values, replicas, touched, [*self._written])
 
 
 def _bucket(settings: Settings) -> str:

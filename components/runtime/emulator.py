@@ -157,7 +157,7 @@ def _fetch_version(url: str, token: str) -> str | None:
 
 
 def request(
-    method: Literal["GET", "PUT", "DELETE"], path: str, body: Mapping[str, Any] | None, error_prefix: str
+    method: Literal["GET", "PUT", "POST", "DELETE"], path: str, body: Mapping[str, Any] | None, error_prefix: str
 ) -> dict[str, Any] | None:
     """Send a request for what the emulator alone has, such as its schedules, and return the answer; None for 404.
 

@@ -12,7 +12,7 @@ from vertex_emulator.api.faults import RequestFaults
 from vertex_emulator.api.runs import is_clock_set, read_clock
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, Transaction
-from vertex_emulator.database.records import Job, requested_replicas
+from vertex_emulator.database.records import RUNNING, Job, requested_replicas
 from vertex_emulator.errors import ApiError, DebuggerUnavailable, ExecutorUnavailable, InvalidFault
 from vertex_emulator.faults import MAX_PENDING_FAULTS, InjectedFault
 from vertex_emulator.gcs.files import BucketTree
@@ -20,6 +20,9 @@ from vertex_emulator.pruning import prune_jobs
 from vertex_emulator.replicas import debugger
 from vertex_emulator.replicas.executor import Executor
 from vertex_emulator.times import now_ns, short_time
+
+STRIKES = ("preempt", "oom", "restart")
+"""Faults that hit a job that runs already."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,36 @@ class EmulatorService:
             transaction.faults.add(fault)
         self.faults.reload()
         return {"fault": fault.to_json()}
+
+    def strike(self, job_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Let a fault of a `kind` of STRIKES hit a running custom job, or that of a pipeline, at once. Raises ApiError.
+
+        `oom` and `restart` kill its first replica without notice, for its memory or as if its machine were lost.
+        """
+        if (kind := body.get("kind")) not in STRIKES:
+            raise ApiError("INVALID_ARGUMENT", f"kind is {kind!r}; it must be {', '.join(STRIKES)}")
+        with self.database.read() as transaction:
+            job = _require_job(transaction, job_id)
+            running = [each for each in usage.custom_jobs(transaction, job) if each.study is None]
+        idle = ApiError("FAILED_PRECONDITION", f"{job.name} is no custom job or pipeline with a replica that runs")
+        if not running or running[0].state != RUNNING:
+            raise idle
+        (struck,) = running
+        first = struck.current_replicas[0]
+        try:
+            status = self.executor.statuses(struck.id).get(first)
+            if status is None or status.phase != "running" or status.started is None:
+                raise idle
+            if kind != "restart":
+                fault = InjectedFault(kind, after=max(now_ns() - status.started, 0) / 10**9)
+                with self.database.write() as transaction:
+                    transaction.jobs.update(_require_job(transaction, struck.id), fault=fault)
+            if kind != "preempt":
+                self.executor.signal(struck.id, first, "SIGKILL")
+        except ExecutorUnavailable as error:
+            raise ApiError("UNAVAILABLE", str(error)) from error
+        self.wake(struck.id)
+        return {}
 
     def clear_faults(self) -> dict[str, Any]:
         """Delete all pending faults; return how many there were."""

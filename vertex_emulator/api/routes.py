@@ -138,6 +138,7 @@ class Api:
             _own("GET", "/jobs/{job_id}", emulator.job),
             _own("GET", "/jobs/{job_id}/replicas", emulator.replicas),
             _own("GET", "/jobs/{job_id}/usage", emulator.usage),
+            _own("POST", "/jobs/{job_id}/faults", emulator.strike, _body),
             _own("GET", "/jobs/{job_id}/log_folders", emulator.log_folders),
             # Schedules, and the clock that they follow.
             _own("GET", "/schedules", schedules.list),

@@ -16,7 +16,7 @@ from vertex_emulator.replicas.containers import ReplicaStatus
 from vertex_emulator.replicas.executor import Executor
 
 NEAR_LIMIT = 0.9
-_FIRST_SECONDS = 0.25
+_FIRST_SECONDS = 0.5
 """What ends earlier is not read, and so costs no more than without a meter."""
 _STORE_SECONDS = 10.0
 """How much of its readings a killed emulator loses."""

@@ -60,3 +60,48 @@ def test_unknown_replicas_are_an_error(emulator: Emulator, machine: Machine) -> 
         with pytest.raises(ApiError) as raised:
             service(emulator).replicas(job_id)
         assert raised.value.status == status
+
+
+def strike(emulator: Emulator, job: str, kind: str) -> None:
+    emulator.run_ready_steps()
+    service(emulator).strike(job, {"kind": kind})
+    for _ in range(2):  # as Docker says that the container has ended
+        emulator.run_ready_steps()
+        emulator.queue.add(job)
+
+
+@pytest.mark.parametrize(
+    ("kind", "strategy", "state", "attempt"),
+    [
+        ("restart", {}, "JOB_STATE_RUNNING", 1),
+        ("preempt", {"strategy": "SPOT"}, "JOB_STATE_RUNNING", 1),
+        ("preempt", {}, "JOB_STATE_FAILED", 0),
+        ("oom", {}, "JOB_STATE_FAILED", 0),
+    ],
+)
+def test_a_running_job_is_struck(
+    emulator: Emulator,
+    machine: Machine,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    strategy: dict[str, str],
+    state: str,
+    attempt: int,
+) -> None:
+    monkeypatch.setattr("vertex_emulator.api.emulator.now_ns", machine.clock.now_ns)
+    job = submit(emulator, custom_job_spec(scheduling=strategy))
+    strike(emulator, job, kind)
+    found = emulator.job(job)
+    assert (found.state, found.current_replicas[0].attempt) == (state, attempt)
+    if kind == "oom":
+        assert found.ending is not None and "low on memory" in found.ending.message
+
+
+def test_only_what_runs_is_struck(emulator: Emulator) -> None:
+    job = submit(emulator)
+    with pytest.raises(ApiError, match="no custom job or pipeline with a replica that runs"):
+        service(emulator).strike(job, {"kind": "oom"})
+    with pytest.raises(ApiError, match="no custom job"):
+        service(emulator).strike(submit_study(emulator), {"kind": "oom"})
+    with pytest.raises(ApiError, match="must be preempt, oom, restart"):
+        service(emulator).strike(job, {"kind": "stockout"})
