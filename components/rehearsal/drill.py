@@ -115,7 +115,7 @@ def steps_of(runner: Runner, ended: Ended) -> Steps:
 def drills(
     runner: Runner, settings: Settings, training: Training, ended: Ended, made: JobReport, faults: Sequence[str]
 ) -> Iterator[Drill]:
-    """Yield the drills of a job that has succeeded, with the report of that; of a search, none. Raises what runs raise."""
+    """Yield the drills of a job that has succeeded, which `made` reports; none of a search. Raises what runs raise."""
     if training.job.study_spec:
         runner.say(f"{training.name}: is a search, whose trials begin anew by themselves: no drill")
         return
@@ -155,7 +155,7 @@ class Driller:
             made["sameEnd"] = ended.succeeded and is_same(before, ended.metrics)
         judged: Any = judge(self.steps.of(0, self.word), first, second, succeeded=ended.succeeded)
         reasons = [reason, judged.get("reason", ""), ended.failure.partition("\n")[0]]
-        return {**made, **judged, "reason": "; ".join(filter(None, reasons))[: MAX_REASON]}
+        return {**made, **judged, "reason": "; ".join(filter(None, reasons))[:MAX_REASON]}
 
     @property
     def word(self) -> str:

@@ -65,7 +65,9 @@ def rehearse(options: Options) -> int:
         own = _own_size(options.set)
         faults = list(dict.fromkeys(filter(None, options.drill.split(","))))
         for fault in [fault for fault in faults if fault not in drill.FAULTS]:
-            raise RunRefused(f"--drill: {fault} is not one of {', '.join(drill.FAULTS)}{did_you_mean(fault, drill.FAULTS)}")
+            raise RunRefused(
+                f"--drill: {fault} is not one of {', '.join(drill.FAULTS)}{did_you_mean(fault, drill.FAULTS)}"
+            )
         stored = load(options.against) if options.against else None
         preview = PreviewDocument.parse(read(options.preview), options.preview) if options.preview else None
         if preview and preview.has_failed:
