@@ -82,7 +82,7 @@ def with_job(**fields: Any) -> dict[str, Any]:
         (with_job(metrics={"loss": "1"}), 'jobs[0].metrics.loss: must be a valid number ("1")'),
         (with_job(seconds=True), "jobs[0].seconds: must be a valid number (true)"),
         (with_job(files={"count": -1, "bytes": 0}), "jobs[0].files.count: must be greater than or equal to 0 (-1)"),
-        (with_job(drills=[{"fault": "preempt"}]), "jobs[0].drills[0].resumed: is missing"),
+        (with_job(drills=[{"resumed": True}]), "jobs[0].drills[0].fault: is missing"),
     ],
 )
 def test_a_broken_file_has_one_error(value: Any, reason: str, tmp_path: Path) -> None:
