@@ -84,16 +84,18 @@ class Follower:
         self._thread.start()
 
     def _read(self) -> None:
-        for line in self._process.stdout or ():
-            try:
-                entry = json.loads(line)
-                # The id ends with the trial, the attempt, and the number of the line.
-                start = int(entry["insertId"].rsplit("-", 2)[1])
-            except (ValueError, KeyError, IndexError):
-                continue
-            payload = entry.get("jsonPayload") or {}
-            message = payload.get("message")
-            self.steps.add(start, message if isinstance(message, str) else json.dumps(payload))
+        assert self._process.stdout is not None
+        with self._process.stdout as lines:
+            for line in lines:
+                try:
+                    entry = json.loads(line)
+                    # The id ends with the trial, the attempt, and the number of the line.
+                    start = int(entry["insertId"].rsplit("-", 2)[1])
+                except (ValueError, KeyError, IndexError):
+                    continue
+                payload = entry.get("jsonPayload") or {}
+                message = payload.get("message")
+                self.steps.add(start, message if isinstance(message, str) else json.dumps(payload))
 
     def finish(self) -> Steps:
         """Return the steps of the whole log of a job that has ended."""
