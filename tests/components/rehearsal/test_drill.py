@@ -62,7 +62,9 @@ def test_without_steps_nothing_is_claimed(project: Write, tmp_path: Path, capfd:
     assert "resumed" not in told and "`step 40`" in told["reason"] and told["outcome"] == "succeeded"
     assert "restart: is not known to go on" in capfd.readouterr().out
     assert rehearse(Options(drill="restrt")) == 2
-    assert "--drill: restrt is not one of preempt, restart, out-of-memory, did you mean" in capfd.readouterr().err
+    assert (
+        "--drill: restrt is not one of preempt, restart, out-of-memory; did you mean restart" in capfd.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(
