@@ -152,7 +152,7 @@ class Driller:
             reason = "it ended the job, which was submitted again"
             ended = self.runner.run(self.settings, training, follow_log=False, place=place)
             second = steps_of(self.runner, ended).of(0, self.word)
-        made: Drill = {"fault": fault, "outcome": _outcome(ended), "metrics": ended.metrics}
+        made: Drill = {"fault": fault, "outcome": _outcome(ended), "metrics": {**ended.metrics}}
         if before := self.undisturbed.get("metrics", {}):
             made["sameEnd"] = ended.succeeded and is_same(before, ended.metrics)
         judged: Any = judge(self.steps.of(0, self.word), first, second, succeeded=ended.succeeded)
