@@ -24,6 +24,7 @@ BUCKET, TABLE = "gs://", "bq://"
 BIGQUERY_VARIABLE = "CLOUDSDK_API_ENDPOINT_OVERRIDES_BIGQUERY"
 """gcloud's own variable for another address of BigQuery's API."""
 _WILDCARD = re.compile(r"\*\*|\*|\?")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _PATTERNS = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
@@ -95,8 +96,8 @@ def _files(path: str, root: Path) -> Iterator[Part]:
         inside = os.path.relpath(place, top)
         names += [name if inside == "." else f"{inside}/{name}" for name in found]
     matching = sorted(name for name in names if pattern.fullmatch(name) and (top / name).is_file())
-    if unprintable := next((name for name in matching if not name.isprintable()), None):
-        raise DataUnreadable(f"{path}: {unprintable!a} has characters that no line can show; rename the file")
+    if foreign := next((name for name in matching if _SURROGATE.search(name)), None):
+        raise DataUnreadable(f"{path}: the name {foreign!a} is not UTF-8; rename the file")
     for name, digest in digests(top, matching).items():
         yield Part(name, (top / name).lstat().st_size, {"sha256": digest})
 

@@ -80,7 +80,7 @@ def test_files_of_the_project_are_listed(tmp_path: Path) -> None:
 def test_names_that_are_not_utf_8_are_refused(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / os.fsdecode(b"a\xff.csv")).write_text("")
-    with pytest.raises(DataUnreadable, match=r"^data/: 'a\\udcff\.csv' has characters that no line can show"):
+    with pytest.raises(DataUnreadable, match=r"^data/: the name 'a\\udcff\.csv' is not UTF-8"):
         listing.take("data/", tmp_path, LOCAL)
 
 
