@@ -32,7 +32,7 @@ def test_the_check_measures_the_fitted_model(example: Example, fitted: Ended) ->
 
 
 def test_a_model_below_the_bar_fails_the_check(example: Example, fitted: Ended) -> None:
-    checked = example.run("handoff-check --set vars.atLeast=0.95")
+    checked = example.run("handoff-check --set vars.handoffFloor=0.95")
     assert not checked.succeeded
     # The reason is written to standard error, which the log may have before what was printed.
     assert sorted(example.lines(checked)) == example.shown("accuracy") + example.shown("check.py")

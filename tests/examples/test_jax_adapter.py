@@ -26,7 +26,7 @@ def base(example: Example) -> Ended:
 @pytest.fixture(scope="module")
 def begun(example: Example, base: Ended) -> float:
     """The loss after 25 steps, whose checkpoint is where the next run of the job goes on."""
-    ended = example.run("adapter-tune --set vars.steps=25")
+    ended = example.run("adapter-tune --set vars.adapterSteps=25")
     assert ended.succeeded, ended.failure
     return metrics(ended)["loss"]
 

@@ -9,7 +9,7 @@ from vertex_training.rehearsal.runner import Ended
 from tests.examples.running import Example, metrics
 from tests.vertex_emulator.running import RunningEmulator, command
 
-RUN = "spot --set vars.framework=numpy"
+RUN = "spot --set vars.spotFramework=numpy"
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ def example(emulator: RunningEmulator) -> Example:
 
 @pytest.fixture(scope="module")
 def searched(example: Example) -> Ended:
-    ended = example.run("table-search --set vars.trials=3")
+    ended = example.run("table-search --set vars.tableTrials=3")
     assert ended.succeeded, ended.failure
     return ended
 
