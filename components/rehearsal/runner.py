@@ -111,7 +111,11 @@ class Source:
 
     def missing_secrets(self, trainings: Iterable[Training]) -> str:
         """Say which secrets jobs use that have no value, and how to give them; "" if there are none."""
-        needed = sorted({name for each in trainings for name in each.references()["secrets"]} - self.secrets.keys())
+        return self.missing({name for each in trainings for name in each.references()["secrets"]})
+
+    def missing(self, secrets: Iterable[str]) -> str:
+        """Say which of some secrets have no value, and how to give them; "" if there are none."""
+        needed = sorted({*secrets} - self.secrets.keys())
         if not needed:
             return ""
         options = " ".join(f"--secret {name}" for name in needed)
@@ -249,7 +253,12 @@ class Runner:
         context = build_context(settings.root, image)
         uri = f"localhost/{slug(settings.pulumi_project)}/{name}:{context.tag}"
         if registry.Daemon().digest(uri) is None:
-            values = interpolation.resolve(image.get("secrets", {}), {"secrets": self._source.secrets})
+            declared = image.get("secrets", {})
+            # Unresolved, a reference would become the secret.
+            used = (reference.partition(".")[2] for _, reference in interpolation.references(declared))
+            if missing := self._source.missing(used):
+                raise RunRefused(f"images.{name} {missing}")
+            values = interpolation.resolve(declared, {"secrets": self._source.secrets})
             builders.choose().build(context, uri, values, lambda line: self.say(f"{name}: {line}"))
         return uri
 

@@ -10,7 +10,7 @@ import pytest
 from vertex_training.rehearsal.run import run
 from vertex_training.rehearsal.target import throw_away
 
-from tests.vertex_emulator.running import until
+from tests.vertex_emulator.running import IMAGE, until
 
 from .declared import WRITE, Write, job, left
 
@@ -78,6 +78,19 @@ def test_secrets_come_from_variables_and_files(
     assert run("train", "dev", [], [f"token=@{tmp_path / 'token'}"], None) == 0
     shown = "".join(capfd.readouterr())
     assert "canary" not in shown
+
+
+def test_no_image_is_built_without_its_secrets(
+    project: Write, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    project("  train: " + job("pass").replace(IMAGE, "${images.made}"))
+    (Path.cwd() / "image").mkdir()
+    (Path.cwd() / "image" / "Dockerfile").write_text(f"FROM {IMAGE}\n")
+    with Path("jobs.yaml").open("a") as file:
+        file.write("images: {made: {context: image, secrets: {index: '${secrets.token}'}}}\n")
+    assert run("train", "dev", [], [], None) == 2
+    assert "images.made uses secrets, which only Pulumi can decrypt" in capfd.readouterr().err
+    assert left(tmp_path) == []
 
 
 @pytest.mark.parametrize(
