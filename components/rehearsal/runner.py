@@ -8,7 +8,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
@@ -160,7 +160,7 @@ class Ended:
     submitted: Job
     outputs: Path
     failure: str
-    metrics: Mapping[str, float]
+    metrics: Mapping[str, float] = field(default_factory=dict)
     used: Sequence[Mapping[str, Any]] = ()
     buckets: Sequence[str] = ()
     written: Sequence[str] = ()
