@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import Any, cast
 
 import pulumi
+from pulumi.runtime import rpc
 
 from vertex_api.estimates.runs import extended
 from vertex_api.job import MODEL_DIR, Job
@@ -246,20 +247,22 @@ class Jobs:
         )
 
     async def records(self) -> Mapping[str, str] | None:
-        """Return the records of the last runs by job, with the runs that this update has seen end; None without any.
+        """Return the records of the last runs by job, with the runs that have ended since; None without any.
 
-        In a preview they are as they are in the state, so that it shows no change of them.
+        A preview does not know that of a job which would run, and has to say so: an update of a saved plan fails,
+        without a word, if it exports anything else than the plan has.
         """
         records = await asyncio.to_thread(self._settings.plan.records)
         kept = {name: records[name] for name in self.resources if name in records}
-        if not pulumi.runtime.is_dry_run():
-            results: dict[str, Any] = {}
-            for output in {*self._results.values()}:
-                results |= await output.future() or {}
-            for name, resource in self.resources.items():
-                ended = results.get(name) if name in self._results else await resource.recovered("run").future()
-                if line := (ended or {}).get(TOOK):
+        for name, resource in self.resources.items():
+            is_waited = name in self._results
+            output = self._results[name] if is_waited else resource.recovered("run")
+            if await output.is_known():
+                found = await output.future() or {}
+                if line := ((found.get(name) or {}) if is_waited else found).get(TOOK):
                     kept[name] = extended(kept.get(name, ""), line)
+            elif pulumi.runtime.is_dry_run():
+                kept[name] = rpc.UNKNOWN
         return kept or None
 
     def run(self, name: str) -> pulumi.Output[Mapping[str, Any]]:
