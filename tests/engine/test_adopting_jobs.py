@@ -121,6 +121,7 @@ class TestAdoption:
     def test_an_sdk_job_is_adopted_and_awaited(self, stack: CloudProject, adopted: Adopted) -> None:
         outputs = stack.outputs()
         assert outputs["jobs"]["train"]["name"] == adopted.by_sdk
+        assert " s on 1 n1-standard-4" in outputs["results"]["train"].pop("took")
         assert outputs["results"]["train"] == {"state": "JOB_STATE_SUCCEEDED", "modelDir": "gs://mine/out/model/"}
 
     @pytest.mark.skipif(shutil.which("gcloud") is None, reason="gcloud is not installed")

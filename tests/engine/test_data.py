@@ -60,7 +60,7 @@ def changes(project: Project) -> list[str]:
 
 
 def test_a_changed_lock_runs_its_jobs_again(project: Project) -> None:
-    assert "data.train: is not locked" in project.pulumi("preview")
+    assert "data.train: is not locked" in project.pulumi("preview", "--stack=local")
     assert run(project, "lock") == "train: locked: 2 objects, 6 bytes\n"
     pid = project.endpoint()["pid"]
     assert "is not locked" not in project.up()

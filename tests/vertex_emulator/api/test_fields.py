@@ -75,7 +75,8 @@ class Submitting:
             reply = self.emulator.http.post(url, json=body, timeout=30)
             held = reply.json()
             if reply.status_code == 200:
-                self.emulator.call("POST", f"v1/{held['name']}:cancel")
+                # A pipeline that has failed meanwhile cannot be cancelled.
+                self.emulator.http.post(f"{self.emulator.url}/v1/{held['name']}:cancel", timeout=30)
                 held = self.emulator.get(held["name"])
             self.replies[key] = reply.status_code, held
         return self.replies[key]
