@@ -32,8 +32,9 @@ def ended(name: str, kind: str, job: Ended, buckets: Path) -> JobReport:
     made: JobReport = {"name": name, "kind": kind, "outcome": "succeeded" if job.succeeded else "failed"}
     if job.failure:
         # The last two lines lead to the emulator, which is gone, and to another `pulumi up`.
-        first, *others = job.failure.removeprefix(f"{name} failed: ").splitlines()[:-2]
-        made["reason"] = _last([first, *others[1 - MAX_REASON_LINES :]])
+        lines = job.failure.removeprefix(f"{name} failed: ").splitlines()
+        said = lines[:-2] or lines
+        made["reason"] = _last([*said[:1], *said[1:][1 - MAX_REASON_LINES :]])
     made["seconds"] = _seconds(job.job)
     files = job.files()
     made["files"] = {
