@@ -16,7 +16,6 @@ from .data.lock import FILE, Data, Lock, Snapshot, describe, differences, show_s
 from .errors import ComponentError
 from .runtime import emulator
 from .runtime.target import CLOUD_PREFIX, LOCAL_PREFIX
-from .schema import shapes
 from .settings.offline import SECRET, NoStack, StackFile, read_stack
 from .settings.settings import NAMESPACE, Settings
 
@@ -81,9 +80,7 @@ def _declared(stack: str | None, names: Sequence[str]) -> tuple[StackFile, str, 
     """
     file = read_stack(Path.cwd(), stack, "local")
     os.chdir(file.root)
-    others = {f"{NAMESPACE}:{key}" for key in (*shapes.Cloud.__annotations__, "guardrails", "project")}
-    own = {key: text for key, text in file.config.items() if key.startswith(f"{NAMESPACE}:") and key not in others}
-    settings = Settings.load_from_config(file.project, file.name, file.root, {**own, f"{NAMESPACE}:target": "local"})
+    settings = Settings.load_from_config(file.project, file.name, file.root, file.as_local())
     if unknown := [name for name in names if name not in settings.data]:
         raise DataUnknown(f"{unknown[0]}: is no data of the stack {file.name}{did_you_mean(unknown[0], settings.data)}")
     if not settings.data:

@@ -8,7 +8,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
@@ -31,7 +31,7 @@ from ..packages import SourceDistribution
 from ..plan.training import Defaults, Training, parse_spec
 from ..runtime import emulator, storage, target
 from ..runtime.target import LOCAL_PREFIX, Target
-from ..schema import interpolation, shapes
+from ..schema import interpolation
 from ..schema.formats import PACKAGE_FOLDER
 from ..settings.names import slug
 from ..settings.offline import SECRET, StackFile, read_stack
@@ -74,14 +74,10 @@ class Source:
     def __init__(self, file: StackFile, secrets: Mapping[str, str]) -> None:
         self.root, self.stack, self.secrets = file.root, file.name, secrets
         self._project = file.project
-        cloud = {f"{NAMESPACE}:{key}" for key in (*shapes.Cloud.__annotations__, "guardrails", "project")}
-        self._config = {
-            key: value for key, value in file.config.items() if key.startswith(f"{NAMESPACE}:") and key not in cloud
-        }
         text = file.config.get(f"{NAMESPACE}:secrets") or "{}"
         declared = [*json.loads(text)] if text.startswith("{") else []
-        own = {"target": "local", "secrets": json.dumps({**dict.fromkeys(declared, SECRET), **secrets})}
-        self._config |= {f"{NAMESPACE}:{key}": value for key, value in own.items()}
+        values = json.dumps({**dict.fromkeys(declared, SECRET), **secrets})
+        self._config = {**file.as_local(), f"{NAMESPACE}:secrets": values}
 
     @classmethod
     def read(cls, folder: Path, stack: str | None, secrets: Sequence[str]) -> "Source":
@@ -144,7 +140,7 @@ def changed(training: Training, fields: Mapping[str, Any], option: str) -> Train
     job, problems = parse_spec(training.kind, fields, is_adopted=False)
     if job is None or problems:
         raise DeclarationErrors([Problem(option, show_path(each.path), each.message) for each in problems])
-    return Training(training.kind, training.name, job, training.lifecycle, training.referenced, training.place)
+    return replace(training, spec=job)
 
 
 @dataclass(frozen=True)

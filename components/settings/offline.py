@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from ..schema import shapes
+
 SECRET = "[secret]"
 """Stands for a value that only Pulumi can decrypt."""
 
@@ -27,6 +29,13 @@ class StackFile(NamedTuple):
     name: str
     config: dict[str, str]
     key: str | None
+
+    def as_local(self) -> dict[str, str]:
+        """Return this package's keys as a stack with target `local` has them, without those for Google Cloud alone."""
+        own = "vertex-training:"
+        cloud = {f"{own}{key}" for key in (*shapes.Cloud.__annotations__, "guardrails", "project")}
+        kept = {key: text for key, text in self.config.items() if key.startswith(own) and key not in cloud}
+        return {**kept, f"{own}target": "local"}
 
 
 def read_stack(folder: Path, stack: str | None, target: str = "gcp") -> StackFile:
