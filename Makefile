@@ -32,12 +32,12 @@ destroy: setup  ## remove all that `make up` made
 	@$(IN_ENV) $(LOCAL_PULUMI) destroy --stack local --yes
 
 template:  ## the template with a wheel of this checkout beside it, for: pulumi new "$(make -s template)"
-	@$(SETUP) python >&2
+	@$(SETUP) python dev >&2
 	@.venv/bin/python -m tools.template
 
 # What one of a thousand processes of the tests has compiled serves the others, also where the environment says not to.
 test:  ## run all tests
-	@$(SETUP) python commands pulumi docker image test sdks
+	@PYTHONDONTWRITEBYTECODE= $(SETUP) python dev commands pulumi docker image test sdks
 	@$(IN_ENV) PYTHONDONTWRITEBYTECODE= python -m pytest --numprocesses=auto --dist=loadfile --no-loadscope-reorder
 
 lint: venv  ## check style, format and types
@@ -45,10 +45,10 @@ lint: venv  ## check style, format and types
 	@.venv/bin/ruff format --check
 	@.venv/bin/mypy
 
-bench: setup  ## measure against other tools
+bench: venv setup  ## measure against other tools
 	@$(IN_ENV) python -m benchmarks
 
-lock: venv  ## pin what pyproject.toml requires in requirements.lock, keeping the versions that still fit
+lock: venv  ## pin what pyproject.toml requires in the lock files, keeping the versions that still fit
 	@.venv/bin/python -m tools.lock
 
 types: venv  ## generate vertex_api/types.py from the API's discovery document, and the JSON Schemas for editors
@@ -56,4 +56,4 @@ types: venv  ## generate vertex_api/types.py from the API's discovery document, 
 	@.venv/bin/python -m tools.schemas
 
 venv:
-	@$(SETUP) python
+	@$(SETUP) python dev

@@ -35,7 +35,7 @@ VARIABLES |= {"PREVIEWER": "previewer@acme-dev", "GITHUB_REPOSITORY": "acme/trai
 def checkout(tmp_path: Path, vertex: RunningEmulator) -> CloudProject:
     """A checkout on a runner, set up, with the stacks `dev` and `prod` of one job each; `gh` writes down its call."""
     project = CloudProject(tmp_path, vertex)
-    for name in ("Makefile", "pyproject.toml", "requirements.lock"):
+    for name in ("Makefile", "pyproject.toml", "requirements.lock", "requirements-dev.lock"):
         shutil.copy(CHECKOUT / name, project.root)
     shutil.copytree(CHECKOUT / "tools", project.root / "tools", ignore=shutil.ignore_patterns("__pycache__"))
     for room in commands.PACKAGES.values():

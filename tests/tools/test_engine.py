@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tools.setup import REQUIREMENTS
+from tools.setup import REQUIREMENTS, engine
 from tools.setup.engine import (
     ENGINE_MODULE,
     ENGINE_VERSION,
     PKG,
+    PROGRAMS,
     SDK,
     Engine,
     build,
@@ -145,6 +146,27 @@ def test_a_build_always_checks_checksums(monkeypatch: pytest.MonkeyPatch) -> Non
     environment = go_environment()
     assert (environment["GOFLAGS"], environment["GOWORK"]) == ("-mod=readonly", "off")
     assert environment["GOPROXY"] == "a proxy of the user's"
+
+
+def test_modules_are_fetched_early_only_where_pulumi_s_server_has_no_address(
+    program: Program, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program("go", f'echo "$*" >> {tmp_path}/asked')
+    monkeypatch.setattr(engine, "_has_address", lambda host: True)
+    engine.prepare(OUTPUT)
+    monkeypatch.setattr(engine, "_has_address", lambda host: False)
+    monkeypatch.setenv("https_proxy", "http://proxy.example")
+    engine.prepare(OUTPUT)
+    assert not (tmp_path / "asked").exists()
+    monkeypatch.delenv("https_proxy")
+    engine.prepare(OUTPUT)
+    assert (tmp_path / "asked").read_text().splitlines() == [f"list -deps {package}" for _, package, _ in PROGRAMS]
+
+
+def test_a_failed_early_fetch_is_left_to_the_build(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    program("go", "exit 1")
+    monkeypatch.setattr(engine, "_has_address", lambda host: False)
+    engine.prepare(OUTPUT)
 
 
 def _cache_engine(program: Program) -> None:

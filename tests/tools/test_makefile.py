@@ -13,7 +13,8 @@ from tools.setup import CHECKOUT, python, sdks, testing
 
 STAMP_SCRIPT = """
 import json
-from tools.setup import python as p
+from tools.setup import dev, python as p
+dev.STAMP.write_text(dev._digest())
 p.STAMP.write_text(json.dumps({**p.stamp(), "packages": 1}))
 """
 
@@ -23,7 +24,7 @@ def make(tmp_path: Path) -> Callable[..., "subprocess.CompletedProcess[str]"]:
     """Runs make in a copy of the checkout in which all steps find what they need."""
     copy = tmp_path / "a checkout"
     (copy / "tools").mkdir(parents=True)
-    for name in ("Makefile", "pyproject.toml", "requirements.lock", "tools/__init__.py"):
+    for name in ("Makefile", "pyproject.toml", "requirements.lock", "requirements-dev.lock", "tools/__init__.py"):
         shutil.copy(CHECKOUT / name, copy / name)
     shutil.copytree(CHECKOUT / "tools/setup", copy / "tools/setup", ignore=shutil.ignore_patterns("__pycache__"))
     (copy / "tools/engine").mkdir()

@@ -35,7 +35,7 @@ def test_the_time_limit_also_ends_child_processes(tmp_path: Path) -> None:
             *("sh", "-c", f"echo started; sleep 60 & echo $! > {pid_file}; wait"),
             limit=0.5,
             # At the limit, however long the shell takes to start.
-            progress=lambda _: until(lambda: _read_or_empty(pid_file).endswith("\n"), "the child's number"),
+            progress=lambda *_: until(lambda: _read_or_empty(pid_file).endswith("\n"), "the child's number"),
         )
     child = int(pid_file.read_text())
     until(lambda: not _runs(child), "the end of the child")
@@ -43,10 +43,19 @@ def test_the_time_limit_also_ends_child_processes(tmp_path: Path) -> None:
 
 def test_progress_is_called_with_the_seconds_passed() -> None:
     heard: list[float] = []
-    run("sleep", "1.2", limit=10, progress=heard.append)
+    run("sleep", "1.2", limit=10, progress=lambda seconds, _: heard.append(seconds))
     assert heard
     assert heard == sorted(heard)
     assert heard[0] > 0
+
+
+def test_progress_counts_the_lines_of_standard_error() -> None:
+    counts: list[int] = []
+    run("sh", "-c", "echo a >&2; echo b >&2; sleep 1.2", limit=10, progress=lambda _, lines: counts.append(lines))
+    assert counts[-1] == 2
+    stream = io.StringIO()
+    Output(stream).progress("building", "{} of 3 packages")(30, 2)
+    assert stream.getvalue() == "building ... 30 s, 2 of 3 packages\n"
 
 
 def _read_or_empty(file: Path) -> str:

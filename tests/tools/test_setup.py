@@ -133,6 +133,19 @@ def test_an_unknown_step_lists_the_known_ones(
     assert "the steps are python, commands, pulumi, docker, image, test" in capsys.readouterr().err
 
 
+def test_what_a_step_can_prepare_runs_beside_those_before_it(
+    steps: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = steps(missing=("python", "pulumi"))
+    prepared = threading.Event()
+    monkeypatch.setattr(setup.STEPS["pulumi"], "prepare", lambda output: prepared.set(), raising=False)
+    monkeypatch.setattr(setup.STEPS["python"], "make", lambda output: f"prepared: {prepared.wait(30)}")
+    stream = io.StringIO()
+    setup.run_steps(["python", "pulumi"], Output(stream), report_found=True)
+    assert "prepared: True" in stream.getvalue()
+    assert asked == ["pulumi"]
+
+
 def test_env_prints_only_shell_code_on_stdout(
     steps: Callable[..., list[str]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

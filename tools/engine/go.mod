@@ -281,3 +281,5 @@ require (
 )
 
 replace github.com/atotto/clipboard => github.com/tgummerer/clipboard v0.0.0-20241001131231-d02d263e614e
+
+replace github.com/pb33f/libopenapi => ./openapi

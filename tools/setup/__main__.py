@@ -1,7 +1,7 @@
 """Set up this checkout, or print the shell environment to use it in.
 
 python3 -m tools.setup [STEP ...]    what a user needs: python, commands, pulumi, docker, image; or only the given steps
-python3 -m tools.setup test sdks     what only tests need: Debian's packages, if allowed, and two Pulumi SDKs
+python3 -m tools.setup python dev test sdks  what tests need beside: packages, Debian's too if allowed, two Pulumi SDKs
 python3 -m tools.setup env           shell code for `eval`, after the steps that it depends on
 """
 
@@ -10,17 +10,20 @@ import fcntl
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from typing import Protocol
 
-from tools.setup import cache_folder, commands, docker, engine, exports, image, programs, python, sdks, testing
+from tools.setup import cache_folder, commands, dev, docker, engine, exports, image, programs, python, sdks, testing
 from tools.setup.programs import Output, SetupError
 
 
 class Step(Protocol):
-    """A module that sets up one thing. Both functions return one line of text about it."""
+    """A module that sets up one thing. Both functions return one line of text about it.
+
+    It may have a third function, `prepare(output)`, which does what it can while the steps before it run.
+    """
 
     def find(self) -> str | None:
         """Describe what is installed; return `None` if something is missing."""
@@ -31,6 +34,7 @@ class Step(Protocol):
 
 STEPS: dict[str, Step] = {
     "python": python,
+    "dev": dev,
     "commands": commands,
     "pulumi": engine,
     "docker": docker,
@@ -38,7 +42,7 @@ STEPS: dict[str, Step] = {
     "test": testing,
     "sdks": sdks,
 }
-LANES = (("python", "commands", "pulumi", "sdks"), ("docker", "image", "test"))
+LANES = (("python", "dev", "commands", "pulumi", "sdks"), ("docker", "image", "test"))
 """Each step needs those before it in its lane. One lane mostly computes, the other mostly waits: both run at once."""
 USER_STEPS = ("python", "commands", "pulumi", "docker", "image")
 ENV = "env"
@@ -86,6 +90,7 @@ def run_steps(names: Sequence[str], output: Output, report_found: bool) -> None:
         return
     with lock(output), programs.interruptible() as interrupt, ThreadPoolExecutor() as threads:
         running = [threads.submit(_run_lane, lane, output, report_found) for lane in missing]
+        running += [threads.submit(each, output) for each in _preparations(missing)]
         try:
             wait(running, return_when=FIRST_EXCEPTION)
         finally:
@@ -97,6 +102,10 @@ def run_steps(names: Sequence[str], output: Output, report_found: bool) -> None:
         raise SetupError("\n".join(map(str, told)))
     for error in told:
         raise error
+
+
+def _preparations(lanes: Sequence[Sequence[str]]) -> list[Callable[[Output], None]]:
+    return [step.prepare for lane in lanes for name in lane[1:] if hasattr(step := STEPS[name], "prepare")]
 
 
 def _run_lane(names: Sequence[str], output: Output, report_found: bool) -> None:

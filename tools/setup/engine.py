@@ -1,8 +1,11 @@
 """The Pulumi engine: one on PATH if recent enough, an earlier set-up's, the official one, or one built here."""
 
+import contextlib
 import os
 import re
 import shutil
+import socket
+import urllib.request
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +46,14 @@ exec "${0%/*}/pulumi-language-python-host" -root="$PWD" ${virtualenv:+"-virtuale
 """
 # Of each Go program: the folder of the module that requires it, its import path, and the required module's path.
 PROGRAMS = ((ENGINE_MODULE, f"{PKG}/cmd/pulumi", PKG), (LANGUAGE_MODULE, f"{SDK}/python/cmd/{LANGUAGE_HOST}", SDK))
+# Debug information that the linker leaves out (-s -w) is not compiled either. Only what runs at every command is
+# optimized: that takes two thirds more time. The last pattern that fits a package counts.
+COMPILER_FLAGS = (
+    "all=-dwarf=false -N -l",
+    *(f"{pattern}=-dwarf=false" for pattern in ("std", "google.golang.org/...", f"{SDK}/...")),
+    *(f"{PKG}/{folder}/...=-dwarf=false" for folder in ("backend", "engine", "resource", "secrets")),
+)
+WEBSITE = "pulumi.com"
 
 
 @dataclass(frozen=True)
@@ -150,38 +161,57 @@ def install_official(target_folder: Path, output: Output) -> None:
     run(python.PYTHON, "-c", INSTALLER, target_folder, limit=INSTALLER_LIMIT_SECONDS, progress=progress)
 
 
+def prepare(output: Output) -> None:
+    """Download the modules of a build while other steps run, if Pulumi's own installer will not work here.
+
+    That it will not is taken from pulumi.com having no address. A failure is left to the build, which tries again.
+    """
+    if find() or shutil.which("go") is None or urllib.request.getproxies() or _has_address(WEBSITE):
+        return
+    with contextlib.suppress(CommandFailed):
+        for module_folder, package, _ in PROGRAMS:
+            _packages(module_folder, package, output)
+
+
 def build(target_folder: Path, output: Output) -> None:
     """Build the engine and its Python host into `target_folder`/bin. Raises CommandFailed."""
     if shutil.which("go") is None:
         raise CommandFailed("there is no `go` on PATH")
-    env = go_environment()
     programs_folder = target_folder / "bin"
     programs_folder.mkdir()
     for module_folder, package, required_module in PROGRAMS:
         name = package.rpartition("/")[2]
         version = required_version((module_folder / "go.mod").read_text(), required_module)
-        flags = f"-s -w -X {SDK}/go/common/version.Version={version}"
-        # Debug information that the linker leaves out (-s -w) is not compiled either.
-        command = (
-            "go",
-            "build",
-            "-trimpath",
-            "-gcflags=all=-dwarf=false",
-            "-ldflags",
-            flags,
-            "-o",
-            programs_folder / name,
-            package,
-        )
-        label = f"building {name} from its Go modules, four to eight minutes in all, once"
-        progress = output.progress(label)
-        run(*command, folder=module_folder, env=env, limit=BUILD_LIMIT_SECONDS, progress=progress)
-    sdk_folder = run("go", "list", "-m", "-f", "{{.Dir}}", SDK, folder=ENGINE_MODULE, env=env, limit=60)
+        count = len(_packages(module_folder, package, output))
+        flags = ("-trimpath", *(f"-gcflags={each}" for each in COMPILER_FLAGS))
+        linker_flags = f"-s -w -X {SDK}/go/common/version.Version={version}"
+        command = ("go", "build", "-v", *flags, "-ldflags", linker_flags, "-o", programs_folder / name, package)
+        # With -v, go writes a line for each package that it compiles.
+        progress = output.progress(f"building {name}, three to six minutes, once", f"{{}} of {count} packages")
+        run(*command, folder=module_folder, env=go_environment(), limit=BUILD_LIMIT_SECONDS, progress=progress)
+    command = ("go", "list", "-m", "-f", "{{.Dir}}", SDK)
+    sdk_folder = run(*command, folder=ENGINE_MODULE, env=go_environment(), limit=60)
     for script in SCRIPTS:
         copy = programs_folder / Path(script).name
         shutil.copyfile(Path(sdk_folder) / script, copy)
         copy.chmod(0o755)
     wrap_host(programs_folder)
+
+
+def _packages(module_folder: Path, package: str, output: Output) -> list[str]:
+    """Return the packages that make up a Go program, after their modules have been downloaded."""
+    progress = output.progress(f"downloading the Go modules of {package.rpartition('/')[2]}, once")
+    env = go_environment()
+    command = ("go", "list", "-deps", package)
+    return run(*command, folder=module_folder, env=env, limit=BUILD_LIMIT_SECONDS, progress=progress).splitlines()
+
+
+def _has_address(host: str) -> bool:
+    try:
+        socket.getaddrinfo(host, 443)
+    except OSError:
+        return False
+    return True
 
 
 def wrap_host(folder: Path) -> None:

@@ -10,11 +10,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TextIO
+from typing import Protocol, TextIO
 
 MAX_QUOTED_LINES = 8
+MAX_READ = 1 << 20
 GRACE_SECONDS = 10
-Progress = Callable[[float], None]
 FIRST_PROGRESS_SECONDS = 3
 PROGRESS_INTERVAL_SECONDS = 30
 STALE_SECONDS = 2
@@ -23,6 +23,16 @@ INSTALL_LIMIT_SECONDS = 600
 _interrupted = threading.Event()
 _apt = threading.Lock()
 """apt-get and dpkg refuse to run twice at a time."""
+
+
+class Progress(Protocol):
+    """Shows how far some work is: after so many seconds, and so many lines of a program's standard error."""
+
+    def __call__(self, seconds: float, lines: int = 0) -> None: ...
+
+
+def no_progress(seconds: float, lines: int = 0) -> None:
+    """Show nothing."""
 
 
 class CommandFailed(Exception):
@@ -56,15 +66,15 @@ def check_interrupted() -> None:
 def run(
     *command: str | Path,
     limit: float,
-    progress: Progress = lambda _: None,
+    progress: Progress = no_progress,
     env: Mapping[str, str] | None = None,
     folder: Path | None = None,
     undisturbed: bool = False,
 ) -> str:
     """Run `command` and return its standard output, stripped. Raises CommandFailed, and Interrupted.
 
-    `limit` is in seconds; `progress` is called about twice a second with the seconds passed. At the limit, and on
-    Ctrl-C, the program and its children are ended; what is `undisturbed` goes on when another step fails or the user
+    `limit` is in seconds; `progress` is called about twice a second. At the limit, and on Ctrl-C, the program and
+    its children are ended; what is `undisturbed` goes on when another step fails or the user
     interrupts the set-up.
     """
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
@@ -74,7 +84,7 @@ def run(
             )
         except OSError as error:
             raise CommandFailed(f"{command[0]}: {error.strerror}") from error
-        code = _await_exit(process, limit, progress, undisturbed)
+        code = _await_exit(process, err.fileno(), limit, progress, undisturbed)
         for output in (out, err):
             output.seek(0)
         stdout, stderr = (output.read().decode(errors="replace") for output in (out, err))
@@ -91,13 +101,19 @@ def last_lines(program_output: str) -> str:
     return "".join(f"\n    {line}" for line in lines)
 
 
-def _await_exit(process: subprocess.Popen[bytes], timeout: float, progress: Progress, undisturbed: bool) -> int | None:
+def _await_exit(
+    process: subprocess.Popen[bytes], errors: int, timeout: float, progress: Progress, undisturbed: bool
+) -> int | None:
     started = time.monotonic()
+    lines = read = 0
     try:
         while (passed := time.monotonic() - started) < timeout:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 return process.wait(timeout=min(0.5, timeout - passed))
-            progress(time.monotonic() - started)
+            # The program goes on writing where it is, so this reads from a place of its own.
+            text = os.pread(errors, MAX_READ, read)
+            lines, read = lines + text.count(b"\n"), read + len(text)
+            progress(time.monotonic() - started, lines)
             if not undisturbed:
                 check_interrupted()
         return None
@@ -129,16 +145,17 @@ class Output:
         """Write one line that stays, over the progress on a terminal."""
         print(("\r\033[K" if self._is_terminal else "") + text, file=self._stream, flush=True)
 
-    def progress(self, label: str) -> Callable[[float], None]:
+    def progress(self, label: str, counted: str = "") -> Progress:
         """Return a function to call again and again, with the seconds passed, while the work that `label` names runs.
 
-        On a terminal it shows every call. Elsewhere (a CI log) it writes a line after 3 s, then every 30 s.
+        `counted` is shown too, with the number of lines of the program in place of its `{}`. On a terminal it shows
+        every call. Elsewhere (a CI log) it writes a line after 3 s, then every 30 s.
         """
         next_seconds = float(FIRST_PROGRESS_SECONDS)
 
-        def show_progress(seconds: float) -> None:
+        def show_progress(seconds: float, lines: int = 0) -> None:
             nonlocal next_seconds
-            text = f"{label} ... {seconds:.0f} s"
+            text = f"{label} ... {seconds:.0f} s" + (", " + counted.format(lines) if counted else "")
             if self._is_terminal:
                 self._show(label, text)
             elif seconds >= next_seconds:

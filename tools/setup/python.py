@@ -1,4 +1,4 @@
-"""The Python environment: `.venv`, with exactly the packages of requirements.lock."""
+"""The Python environment: `.venv`, with exactly the packages of requirements.lock. What only tests need is in `dev`."""
 
 import hashlib
 import importlib.util
@@ -43,21 +43,32 @@ def make(output: Output) -> str:
         )
     if importlib.util.find_spec("ensurepip") is None:
         _install_ensurepip(output)
-    locked = len(re.findall(r"^[\w.-]+==", REQUIREMENTS.read_text(), re.MULTILINE))
-    progress = output.progress(f"installing some {locked} packages into .venv, a minute or two, once")
     try:
         run(base_python(), "-m", "venv", "--clear", "--prompt", PROMPT, VENV, limit=VENV_LIMIT_SECONDS)
-        # The lock is complete, so pip need not resolve versions; hashes verify each file.
-        options = ("--disable-pip-version-check", "--no-input", "--require-hashes", "--no-deps", "-r", REQUIREMENTS)
-        run(PYTHON, "-m", "pip", "install", *options, limit=INSTALL_LIMIT_SECONDS, progress=progress)
     except CommandFailed as error:
-        raise SetupError(
-            f"Python environment: the packages of requirements.lock could not be installed. {error}\n"
-            "Check the network and pip's settings (`python3 -m pip config list`), then run `make setup` again."
-        ) from error
+        raise SetupError(f"Python environment: {VENV} could not be made. {error}") from error
+    install(REQUIREMENTS, output)
     count = sum(1 for _ in VENV.glob("lib/python*/site-packages/*.dist-info"))
     STAMP.write_text(json.dumps({**stamp(), "packages": count}))
     return find() or ""
+
+
+def install(lock: Path, output: Output) -> None:
+    """Install the packages of a lock file into `.venv`. Raises SetupError."""
+    locked = len(re.findall(r"^[\w.-]+==", lock.read_text(), re.MULTILINE))
+    progress = output.progress(f"installing some {locked} packages into .venv, a minute or two, once")
+    # The lock is complete, so pip need not resolve versions; hashes verify each file.
+    options = ["--disable-pip-version-check", "--no-input", "--require-hashes", "--no-deps", "-r", lock]
+    # To compile all modules takes as long as the rest, and most are never imported. Python compiles those that are.
+    if not sys.dont_write_bytecode:
+        options.append("--no-compile")
+    try:
+        run(PYTHON, "-m", "pip", "install", *options, limit=INSTALL_LIMIT_SECONDS, progress=progress)
+    except CommandFailed as error:
+        raise SetupError(
+            f"Python environment: the packages of {lock.name} could not be installed. {error}\n"
+            "Check the network and pip's settings (`python3 -m pip config list`), then run `make setup` again."
+        ) from error
 
 
 def can_replace(folder: Path) -> bool:
