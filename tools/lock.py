@@ -1,6 +1,6 @@
 """Pin the requirements of pyproject.toml, and theirs, for every platform, with hashes.
 
-What the project needs is in requirements.lock; what only its tests and checks need beside that, in requirements-dev.lock.
+What the project needs is in requirements.lock. What only its tests and checks need is in requirements-dev.lock.
 
     python -m tools.lock
 

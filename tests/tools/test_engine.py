@@ -12,6 +12,7 @@ from tools.setup import REQUIREMENTS, engine
 from tools.setup.engine import (
     ENGINE_MODULE,
     ENGINE_VERSION,
+    LANGUAGE_MODULE,
     PKG,
     PROGRAMS,
     SDK,
@@ -137,6 +138,16 @@ def test_engine_modules_and_package_have_one_version() -> None:
     assert locked
     go_mod = (ENGINE_MODULE / "go.mod").read_text()
     assert {locked[1], required_version(go_mod, PKG), required_version(go_mod, SDK)} == {ENGINE_VERSION}
+
+
+def test_what_engine_and_host_both_require_is_compiled_once() -> None:
+    engine_modules, host_modules = (
+        dict(re.findall(r"^\t(\S+) (v\S+)", (folder / "go.mod").read_text(), re.MULTILINE))
+        for folder in (ENGINE_MODULE, LANGUAGE_MODULE)
+    )
+    shared = (engine_modules.keys() & host_modules.keys()) - {SDK}
+    assert len(shared) > 20
+    assert {name: host_modules[name] for name in shared} == {name: engine_modules[name] for name in shared}
 
 
 def test_a_build_always_checks_checksums(monkeypatch: pytest.MonkeyPatch) -> None:

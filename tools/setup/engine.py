@@ -29,7 +29,7 @@ except Exception as error:
 NamedInstaller = tuple[str, Callable[[Path, Output], None]]
 # Built from its Go modules where only those can be reached. The modules and their checksums are in tools/engine and
 # tools/language. The host for Python programs has a module of its own because the engine's module no longer carries
-# it; the last version that does works with today's engine.
+# it; the last version that does works with today's engine. What both require has one version, so it is compiled once.
 ENGINE_MODULE = CHECKOUT / "tools" / "engine"
 LANGUAGE_MODULE = CHECKOUT / "tools" / "language"
 SDK = "github.com/pulumi/pulumi/sdk/v3"
