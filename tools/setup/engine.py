@@ -187,7 +187,7 @@ def build(target_folder: Path, output: Output) -> None:
         linker_flags = f"-s -w -X {SDK}/go/common/version.Version={version}"
         command = ("go", "build", "-v", *flags, "-ldflags", linker_flags, "-o", programs_folder / name, package)
         # With -v, go writes a line for each package that it compiles.
-        progress = output.progress(f"building {name}, three to six minutes, once", f"{{}} of {count} packages")
+        progress = output.progress(f"building {name} from its Go modules, once", f"{{}} of {count} packages")
         run(*command, folder=module_folder, env=go_environment(), limit=BUILD_LIMIT_SECONDS, progress=progress)
     command = ("go", "list", "-m", "-f", "{{.Dir}}", SDK)
     sdk_folder = run(*command, folder=ENGINE_MODULE, env=go_environment(), limit=60)
