@@ -31,12 +31,12 @@ def main() -> int:
         install = subprocess.run([programs / "pip", "install", "-q", "--disable-pip-version-check", UV])
         if install.returncode != 0:
             return install.returncode
-        command = [programs / "uv", "pip", "compile", "-q", *options, "pyproject.toml"]
+        command = [str(programs / "uv"), "pip", "compile", "-q", *options, "pyproject.toml"]
         everything = Path(folder) / "everything.lock"
         # uv keeps the versions of the file that it writes to.
         everything.write_text("".join(file.read_text() for file in (REQUIREMENTS, dev.REQUIREMENTS) if file.exists()))
-        for more in (["--group=dev", "-o", everything], ["-c", everything, "-o", REQUIREMENTS]):
-            code = subprocess.run([*command, *more], cwd=CHECKOUT).returncode
+        for more in (("--group=dev", "-o", everything), ("-c", everything, "-o", REQUIREMENTS)):
+            code = subprocess.run([*command, *map(str, more)], cwd=CHECKOUT).returncode
             if code != 0:
                 return code
         needed = set(pins(REQUIREMENTS.read_text()))

@@ -130,7 +130,7 @@ def test_an_unknown_step_lists_the_known_ones(
     with pytest.raises(SystemExit) as exit_:
         setup.main(["dokcer"])
     assert exit_.value.code == 2
-    assert "the steps are python, commands, pulumi, docker, image, test" in capsys.readouterr().err
+    assert "the steps are python, dev, commands, pulumi, docker, image, test" in capsys.readouterr().err
 
 
 def test_what_a_step_can_prepare_runs_beside_those_before_it(

@@ -185,7 +185,8 @@ def build(target_folder: Path, output: Output) -> None:
         count = len(_packages(module_folder, package, output))
         flags = ("-trimpath", *(f"-gcflags={each}" for each in COMPILER_FLAGS))
         linker_flags = f"-s -w -X {SDK}/go/common/version.Version={version}"
-        command = ("go", "build", "-v", *flags, "-ldflags", linker_flags, "-o", programs_folder / name, package)
+        output_file = str(programs_folder / name)
+        command = ("go", "build", "-v", *flags, "-ldflags", linker_flags, "-o", output_file, package)
         # With -v, go writes a line for each package that it compiles.
         progress = output.progress(f"building {name} from its Go modules, once", f"{{}} of {count} packages")
         run(*command, folder=module_folder, env=go_environment(), limit=BUILD_LIMIT_SECONDS, progress=progress)

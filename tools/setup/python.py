@@ -58,7 +58,14 @@ def install(lock: Path, output: Output) -> None:
     locked = len(re.findall(r"^[\w.-]+==", lock.read_text(), re.MULTILINE))
     progress = output.progress(f"installing some {locked} packages into .venv, a minute or two, once")
     # The lock is complete, so pip need not resolve versions; hashes verify each file.
-    options = ["--disable-pip-version-check", "--no-input", "--require-hashes", "--no-deps", "-r", lock]
+    options: list[str | Path] = [
+        "--disable-pip-version-check",
+        "--no-input",
+        "--require-hashes",
+        "--no-deps",
+        "-r",
+        lock,
+    ]
     # To compile all modules takes as long as the rest, and most are never imported. Python compiles those that are.
     if not sys.dont_write_bytecode:
         options.append("--no-compile")
