@@ -1,4 +1,4 @@
-"""The recipes of docs/ci.md, emulator.md and releasing.md: what their files hold, and their steps as shell scripts."""
+"""The recipes of docs/ci.md, testing.md and releasing.md: what their files hold, and their steps as shell scripts."""
 
 import re
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ def texts() -> tuple[str, str]:
 
 def emulator_workflow() -> str:
     """The file for GitHub Actions that tests with the emulator."""
-    (text,) = re.findall(r"```yaml\n(.*?)\n```\n", PAGE.with_name("emulator.md").read_text(), re.DOTALL)
+    (text,) = re.findall(r"```yaml\n(.*?)\n```\n", PAGE.with_name("testing.md").read_text(), re.DOTALL)
     return f"{text}\n"
 
 

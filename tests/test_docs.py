@@ -9,6 +9,7 @@ from vertex_training.schema import shapes
 
 from tests.components.targets.gcp.graph import forget_loops, graph
 from vertex_api.validation.shape import canonicalize
+from vertex_emulator.faults import FAULT_FIELDS, FAULT_KINDS
 
 DOCS = Path(__file__).parents[1] / "docs"
 ROOT = DOCS.parent
@@ -98,7 +99,18 @@ def test_the_index_has_every_page() -> None:
     assert {*listed} == {page.name for page in DOCS.glob("*.md")} - {"README.md", "gotchas.md", "releasing.md"}
 
 
-def test_the_emulator_page_names_existing_tests() -> None:
-    named = re.findall(r"\(`([\w/]+\.py)`\)", (DOCS / "emulator.md").read_text())
-    assert len(named) >= 6
-    assert [path for path in named if not (DOCS.parent / "tests" / path).is_file()] == []
+def test_tests_that_pages_name_exist() -> None:
+    compared = re.findall(r"\(`([\w/]+\.py)`\)", (DOCS / "testing.md").read_text())
+    assert len(compared) >= 6 and all((ROOT / "tests" / path).is_file() for path in compared)
+    tested = re.findall(r"`(tests/[\w/.]+)`", (DOCS / "tested.md").read_text())
+    assert len(tested) > 15 and [path for path in tested if not (ROOT / path).exists()] == []
+    shown = re.findall(r"`([\w/]+\.py)::(\w+)`", (DOCS / "security.md").read_text())
+    assert len(shown) > 80
+    assert [name for path, name in shown if f"def {name}(" not in (ROOT / "tests" / path).read_text()] == []
+
+
+def test_the_testing_page_has_each_fault_with_its_fields() -> None:
+    section = (DOCS / "testing.md").read_text().partition("## Make jobs and requests fail")[2]
+    section = section.partition("\n### ")[0]
+    assert {*re.findall(r"^\| `([\w-]+)` \|", section, re.MULTILINE)} == FAULT_KINDS.keys()
+    assert {*FAULT_FIELDS} - {"kind"} <= {*re.findall(r"`(\w+)`", section)}

@@ -1,4 +1,4 @@
-"""docs/emulator.md in an environment that has the wheel and its extra, pytest, and neither Pulumi nor this checkout."""
+"""docs/emulator.md and testing.md in an environment that has the wheel and its extra, pytest, and no Pulumi or checkout."""
 
 import os
 import re
@@ -12,14 +12,14 @@ from tests.packaging.building import wheel
 from tests.packaging.installed import InstalledProject
 from tests.packaging.test_wheel import requirement_closure
 
-PAGE = (Path(__file__).parents[2] / "docs" / "emulator.md").read_text()
+PAGES = "".join((Path(__file__).parents[2] / "docs" / f"{page}.md").read_text() for page in ("emulator", "testing"))
 PYTEST = {"pytest", "iniconfig", "packaging", "pluggy", "pygments"}
 PYTEST |= {"pytest-xdist", "execnet"}  # pytest finds its plugin here, wherever it is allowed
 
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InstalledProject]:
-    """A folder with the page's programs; the environment has no Pulumi, neither the engine nor the SDK."""
+    """A folder with the pages' programs; the environment has no Pulumi, neither the engine nor the SDK."""
     folder = tmp_path_factory.mktemp("alone")
     (folder / "project").mkdir()
     project = InstalledProject(folder, folder / "project")
@@ -30,22 +30,22 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InstalledProject
     assert shutil.which("pulumi", path=project.environment["PATH"]) is None
     absent = "try: import pulumi\nexcept ModuleNotFoundError: print('absent')"
     assert project.run("python", "-c", absent) == "absent\n"
-    for name, program in re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGE, re.DOTALL):
+    for name, program in re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGES, re.DOTALL):
         (project.root / name).write_text(program)
     yield project
     project.run("vertex-emulator", "reset", "--yes")
 
 
-def test_the_ten_line_test_passes(alone: InstalledProject) -> None:
+def test_the_tests_of_the_page_pass(alone: InstalledProject) -> None:
     assert len([line for line in (alone.root / "test_training.py").read_text().splitlines() if line]) <= 10
     printed = alone.run("python", "-m", "pytest", "-q", "test_training.py", "test_failures.py")
-    assert "2 passed" in printed
+    assert "4 passed" in printed
 
 
 def test_an_unmodified_script_trains_and_reads_its_model(alone: InstalledProject) -> None:
     script = (alone.root / "train.py").read_text()
     assert not re.search("api_|endpoint|credentials|emulator", script.lower())
-    (command,) = re.findall(r"```sh\n(vertex-emulator exec .*)\n```", PAGE)
+    (command,) = re.findall(r"```sh\n(vertex-emulator exec .*)\n```", PAGES)
     printed = alone.run(*command.split())
     assert printed.splitlines()[-1] == "42"
     assert (alone.root / ".emulator" / "gcs" / "my-bucket" / "run" / "model" / "model.txt").read_text() == "42"

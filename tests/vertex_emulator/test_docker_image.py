@@ -1,4 +1,4 @@
-"""emulator_image/Dockerfile: built and run as docs/emulator.md says, with the daemon's socket."""
+"""emulator_image/Dockerfile: built and run as docs/testing.md says, with the daemon's socket."""
 
 import json
 import os
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 TAG = "vertex-training-tests/emulator"  # stays, so that the next run finds its layers
 BUILD, RUN, PUBLISH = (
     block
-    for block in re.findall(r"```sh\n(.*?)```", (ROOT / "docs" / "emulator.md").read_text(), re.DOTALL)
+    for block in re.findall(r"```sh\n(.*?)```", (ROOT / "docs" / "testing.md").read_text(), re.DOTALL)
     if "docker " in block
 )
 
