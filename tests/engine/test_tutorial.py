@@ -1,6 +1,7 @@
 """The tutorial, commit by commit: each preview shows what the page says, each run does it, and none leaves a change."""
 
 import re
+import subprocess
 
 import pytest
 import yaml
@@ -28,8 +29,11 @@ class Tutorial:
     def __init__(self, project: Project) -> None:
         self.project = project
         self.script = project.root / "trainer" / "train.py"
-        self.declared = project.root / "training" / "jobs.yaml"
-        (project.root / "trainer" / "Dockerfile").unlink()
+        self.declared = project.root / "training" / "line.yaml"
+        project.stack["vertex-training:include"] = ["training/*.yaml"]  # as the template has it
+        project.declare()
+        (removal,) = re.findall(r"^\$ (rm .*)$", PAGE, re.MULTILINE)
+        subprocess.run(["sh", "-euc", removal], cwd=project.root, check=True)
 
     def commit(self, number: int) -> None:
         """Write the files of a commit."""

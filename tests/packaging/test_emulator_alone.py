@@ -1,4 +1,4 @@
-"""docs/emulator.md and testing.md in an environment that has the wheel and its extra, pytest, and no Pulumi or checkout."""
+"""docs/emulator.md and testing.md in an environment that has the wheel, its extra and pytest, and nothing of Pulumi."""
 
 import os
 import re
