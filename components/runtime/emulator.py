@@ -33,6 +33,8 @@ MARKER_HEADER = "x-vertex-emulator"
 REMOTE_VARIABLE = "VERTEX_EMULATOR_ALLOW_REMOTE"
 SECRETS_FILE = "secrets.json"
 """As in vertex_emulator/data_folder.py: `{PROJECT: {SECRET: VALUE}}`."""
+DECLARATIONS_FILE = "declarations.json"
+"""As in vertex_emulator/data_folder.py: what `replace_declarations` takes, by stack."""
 MAX_ANSWER_BYTES = 64 << 20
 _FOLDER = Path("/")
 """Where its commands run: `python -m` puts this folder first on the import path, so it is not the user's project, whose
@@ -194,26 +196,41 @@ def _error_message(answer: str) -> str:
 
 def replace_secrets(project: str, values_by_name: Mapping[str, str]) -> None:
     """Write the secrets of a Google Cloud project in place of its present ones, which the emulator serves as Secret
-    Manager: a file in its data folder, for its owner only. The emulator need not run.
+    Manager. The emulator need not run.
     """
+    _replace(SECRETS_FILE, project, dict(values_by_name))
+
+
+def replace_declarations(stack: str, folder: Path, jobs: Sequence[Mapping[str, Any]]) -> None:
+    """Write where the jobs of a stack are declared, for the emulator's page; without a data folder, do nothing.
+
+    `folder` is that of the project. Each of `jobs` has a `name`, a `place`, the `stack` that Pulumi knows, and those
+    `labels` by which its jobs are known.
+    """
+    if data_folder().is_dir():
+        _replace(DECLARATIONS_FILE, stack, {"folder": str(folder), "jobs": [*jobs]} if jobs else {})
+
+
+def _replace(name: str, key: str, value: Mapping[str, Any]) -> None:
+    """Write the value of a key into a JSON file of the data folder, for its owner only. An empty one removes it."""
     folder = data_folder()
-    file = folder / SECRETS_FILE
-    if not values_by_name and not file.exists():
+    file = folder / name
+    if not value and not file.exists():
         return
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with (folder / "secrets.lock").open("w") as lock:  # of several stacks
+    with file.with_suffix(".lock").open("w") as lock:  # of several stacks
         fcntl.flock(lock, fcntl.LOCK_EX)
-        projects = json.loads(file.read_text()) if file.exists() else {}
-        projects = {name: values for name, values in projects.items() if name != project}
-        if values_by_name:
-            projects[project] = dict(values_by_name)
-        if not projects:
+        values = json.loads(file.read_text()) if file.exists() else {}
+        values = {other: each for other, each in values.items() if other != key}
+        if value:
+            values[key] = value
+        if not values:
             file.unlink(missing_ok=True)
             return
         new_file = file.with_suffix(".new")
         new_file.unlink(missing_ok=True)
         with os.fdopen(os.open(new_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
-            json.dump(projects, stream)
+            json.dump(values, stream)
         new_file.replace(file)
 
 

@@ -1,6 +1,7 @@
 """The program: one component has all resources of a stack, and a program may have two."""
 
 import contextlib
+import json
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from pulumi.runtime import config
 from vertex_training import CustomJob, TrainingStack
 from vertex_training.errors import DeclarationErrors, ProjectNumberUnknown
+from vertex_training.jobs.identity import own_labels
 
 from tests.components.targets.gcp.graph import Graph, forget_loops, graph
 
@@ -48,12 +50,12 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Graph
     """Returns what a program registers in a project of one job, with a configuration."""
     (tmp_path / "jobs.yaml").write_text(JOBS)
 
-    def make(program: Callable[[], Any], **values: str) -> Graph:
+    def make(program: Callable[[], Any], *, is_preview: bool = False, **values: str) -> Graph:
         own = {"vertex-training:target": "local", "vertex-training:include": '["jobs.yaml"]', **values}
         monkeypatch.setattr("pulumi.runtime.get_config_env", lambda: own)
         monkeypatch.setattr(config, "CONFIG", ContextVar("config", default=own))
         with contextlib.chdir(tmp_path):
-            return graph(program)
+            return graph(program, preview=is_preview)
 
     return make
 
@@ -64,6 +66,35 @@ def test_everything_is_below_one_component(made: Callable[..., Graph]) -> None:
     assert found.parent("CustomJob/train") == "TrainingStack/training"
     roots = {name for name in found.requests if name.startswith("TrainingStack/") or not found.requests[name].parent}
     assert {name for name in roots if "Stack" not in name} == set()
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The emulator's data folder."""
+    (tmp_path / "data").mkdir()
+    monkeypatch.setenv("VERTEX_EMULATOR_DATA", str(tmp_path / "data"))
+    return tmp_path / "data"
+
+
+def test_a_preview_tells_the_emulator_nothing(made: Callable[..., Graph], data: Path) -> None:
+    assert made(lambda: TrainingStack("training"), is_preview=True).of("CustomJob")
+    assert [*data.iterdir()] == []
+
+
+def test_the_emulator_is_told_where_jobs_are_declared(made: Callable[..., Graph], data: Path, tmp_path: Path) -> None:
+    """Their labels are those that the submitted jobs have."""
+    later = JOBS.replace("    jobSpec:", "    lifecycle: {run: scheduled}\n    jobSpec:").replace("train:", "later:")
+    (tmp_path / "later.yaml").write_text(f'{later}schedules: {{nightly: {{cron: "0 2 * * *", job: later}}}}\n')
+    found = made(lambda: TrainingStack("training"), **{"vertex-training:include": '["jobs.yaml", "later.yaml"]'})
+    assert "jobs.yaml" not in str(found.inputs)
+    (stack,) = json.loads((data / "declarations.json").read_text()).values()
+    assert stack["folder"] == str(tmp_path)
+    job, scheduled = stack["jobs"]
+    assert (job["name"], job["place"]) == ("customJobs.train", "jobs.yaml:2")
+    assert job["labels"].items() <= own_labels(found.inputs["CustomJob/train"]["owner"], "token").items()
+    assert (scheduled["name"], scheduled["place"]) == ("customJobs.later", "later.yaml:2")
+    ((request,),) = [each["jobs"] for each in found.of("EmulatorSchedule").values()]
+    assert scheduled["labels"].items() <= request["body"]["labels"].items()
 
 
 def test_options_of_the_component_reach_all_resources(made: Callable[..., Graph]) -> None:

@@ -1,10 +1,11 @@
 """Jobs as the page shows them: the list of all, of every project, region and kind, and each one by itself."""
 
+import json
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from starlette.datastructures import QueryParams
@@ -14,6 +15,7 @@ from vertex_api.jobspec import output_folders
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE
 from vertex_api.pipelines import backing_kind
 from vertex_emulator import event_files, usage
+from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import CANCELLED, FAILED, SUCCEEDED, Job, Replica
 from vertex_emulator.database.usage import Usage
@@ -112,7 +114,7 @@ class JobViews:
 
     database: Database
     executor: Executor
-    buckets: Path
+    data: DataFolder
     trials: plots.TrialCache = field(default_factory=plots.TrialCache)
     measured: dict[str, dict[str, float]] = field(default_factory=dict)
 
@@ -121,8 +123,9 @@ class JobViews:
 
         The fields are `job` as the API returns it (without a study's trials, with exact times), `kind`, `place`
         (`project`, `region`), `outputs` (`label`, `uri`, `path`), `replicas`, `metrics` by name, `runs` (the newest of
-        this name: `id`, `state`, times and `metrics`), and `log` (the `job`, `trial` or null, and `tasks` of its
-        entries). A tuning job also has `study` (see `plots.study`), a trial's job has `parent` (`collection`, `id`,
+        this name: `id`, `state`, times and `metrics`), `log` (the `job`, `trial` or null, and `tasks` of its entries),
+        `declared` (its `name`, `place`, `folder` and `stack`, null if no stack has told), and `commands`, each with its
+        `purpose`. A tuning job also has `study` (see `plots.study`), a trial's job has `parent` (`collection`, `id`,
         `trial`), and a running pipeline has `task` (`collection` and `id` of its job, its `model` or null).
         """
         with self.database.read() as transaction:
@@ -136,6 +139,7 @@ class JobViews:
             return None
         kind, visible_id = job.owner
         tasks = [replica.task_name for replica in job.requested_replicas]
+        declared = self._declared(job)
         body = job_json(job) if job.kind != TRAINING_PIPELINE else pipeline_json(job, progress)
         view: dict[str, Any] = {
             "job": body | time_fields(startTime=job.started, endTime=job.ended),
@@ -146,6 +150,8 @@ class JobViews:
             "metrics": self._metrics(job),
             "runs": [_run(each) | {"metrics": self._metrics(each)} for each in runs],
             "log": {"job": visible_id, "trial": job.trial, "tasks": ["service", *tasks]},
+            "declared": declared,
+            "commands": [*self._commands(job, declared)],
         }
         if job.study is not None:
             view["parent"] = {"collection": kind.collection, "id": job.study, "trial": job.trial}
@@ -155,6 +161,28 @@ class JobViews:
         if is_study:
             view["study"] = plots.study(job, trials)
         return view
+
+    def _declared(self, job: Job) -> dict[str, str] | None:
+        """Return where a job is declared by what stacks have told at their last update; None if not just one has."""
+        labels = job.spec.get("labels", {})
+        found = []
+        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):  # the file of another version
+            for stack in json.loads(self.data.declarations.read_text()).values():
+                for each in stack["jobs"]:
+                    if each["labels"].items() <= labels.items() and each["name"].startswith(job.kind.collection):
+                        declared = {key: str(each[key]) for key in ("name", "place", "stack")}
+                        found.append({**declared, "folder": str(stack["folder"])})
+        return found[0] if len(found) == 1 and job.study is None else None
+
+    def _commands(self, job: Job, declared: Mapping[str, str] | None) -> Iterator[dict[str, str]]:
+        """Yield what to type in a terminal; the first two in the project's folder."""
+        if declared:
+            stack, name = ["--stack", declared["stack"]], declared["name"].partition(".")[2]
+            yield _command("Run it again by hand", "vertex-training", "run", name, *stack)
+            yield _command("Review what an edit would run again", "pulumi", "preview", *stack)
+        trial = ["--trial", str(job.trial)] if job.trial else []
+        log = ["logs", job.owner[1], *trial, "--follow", "--data", str(self.data.root)]
+        yield _command("Print the log", "vertex-emulator", *log)
 
     def _outputs(self, job: Job) -> Iterator[dict[str, str]]:
         """Yield the base output directory and, for a custom job, the folders in it that its environment names."""
@@ -166,7 +194,7 @@ class JobViews:
         if job.kind == CUSTOM_JOB:
             folders |= output_folders(spec)
         for label, uri in folders.items():
-            yield {"label": label, "uri": uri, "path": str(BucketTree(self.buckets).path(uri))}
+            yield {"label": label, "uri": uri, "path": str(BucketTree(self.data.buckets).path(uri))}
 
     def _runs(self, transaction: Transaction, job: Job) -> list[Job]:
         """Return the newest `_MAX_RUNS` jobs of a job's kind, place and display name, the newest first.
@@ -183,7 +211,7 @@ class JobViews:
         if job.kind != CUSTOM_JOB or job.state != SUCCEEDED or job.study is not None:
             return {}
         if job.id not in self.measured:
-            files = event_files.Files(BucketTree(self.buckets))
+            files = event_files.Files(BucketTree(self.data.buckets))
             found: dict[str, float] = {}
             with suppress(ValueError):  # `pulumi up` has said so
                 found = metrics.of_run(files, job.spec["jobSpec"], job.created / 1e9)
@@ -223,6 +251,10 @@ class JobViews:
             replica.task_name: {"attempt": replica.attempt, "phase": status.phase, "exit_code": status.exit_code}
             for replica, status in sorted(statuses.items())
         }
+
+
+def _command(purpose: str, *words: str) -> dict[str, str]:
+    return {"purpose": purpose, "command": shlex.join(words)}
 
 
 def _run(job: Job) -> dict[str, Any]:

@@ -102,7 +102,7 @@ class Page:
 
     @cached_property
     def _views(self) -> jobs.JobViews:
-        return jobs.JobViews(self.database, self.executor, self.data.buckets)
+        return jobs.JobViews(self.database, self.executor, self.data)
 
     def _get_scalars(self, request: Request) -> Response:
         job = self._find(request)

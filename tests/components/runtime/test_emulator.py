@@ -1,4 +1,4 @@
-"""The emulator from outside: found, started, stopped, and its file of secrets."""
+"""The emulator from outside: found, started, stopped, and its files of secrets and of declarations."""
 
 import fcntl
 import json
@@ -20,7 +20,13 @@ from typing import IO, Any
 import pytest
 from vertex_training.errors import EmulatorFailed
 from vertex_training.runtime import emulator
-from vertex_training.runtime.emulator import REMOTE_VARIABLE, SECRETS_FILE, find, replace_secrets
+from vertex_training.runtime.emulator import (
+    REMOTE_VARIABLE,
+    SECRETS_FILE,
+    find,
+    replace_declarations,
+    replace_secrets,
+)
 
 from tests.ports import reserve_port
 from vertex_api.client import Endpoint
@@ -381,3 +387,19 @@ def test_the_emulator_reads_what_is_stored(file: Path) -> None:
     replace_secrets("p", {"token": "a"})
     values = SecretValues(DataFolder(file.parent).secrets)
     assert values.access("p", "token", "latest")["payload"]["data"] == "YQ=="
+
+
+def test_each_stack_has_its_own_declarations(file: Path) -> None:
+    replace_declarations("p/a", Path("/p"), [{"name": "customJobs.a"}])
+    assert not file.parent.exists()
+    file.parent.mkdir()
+    for stack, name in (("p/a", "customJobs.old"), ("p/b", "customJobs.b"), ("p/a", "customJobs.a")):
+        replace_declarations(stack, Path("/p"), [{"name": name}])
+    written = DataFolder(file.parent).declarations
+    assert written.stat().st_mode & 0o777 == 0o600
+    assert json.loads(written.read_text()) == {
+        stack: {"folder": "/p", "jobs": [{"name": f"customJobs.{stack[-1]}"}]} for stack in ("p/b", "p/a")
+    }
+    for stack in ("p/a", "p/b"):
+        replace_declarations(stack, Path("/p"), [])
+    assert not written.exists()

@@ -1,5 +1,6 @@
 """Jobs as the page shows them: the list of all with its pages, search and states, and what it is given of one."""
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -113,7 +114,7 @@ def create(emulator: Emulator, kind: Kind, spec: dict[str, Any]) -> str:
 
 
 def view(emulator: Emulator, kind: Kind, job_id: str) -> dict[str, Any]:
-    found = JobViews(emulator.database, emulator.machine, emulator.data.buckets).get(kind.collection, job_id)
+    found = JobViews(emulator.database, emulator.machine, emulator.data).get(kind.collection, job_id)
     assert found is not None
     return found
 
@@ -184,7 +185,7 @@ def test_last_scalars_are_metrics_and_read_once(emulator: Emulator) -> None:
     folder.mkdir(parents=True)
     (folder / "events.out.tfevents.1").write_bytes(records([plain("loss", 1, 2), plain("loss", 2, 0.5)]))
     (folder / "events.out.tfevents.2").symlink_to(folder / "events.out.tfevents.1")
-    views = JobViews(emulator.database, emulator.machine, emulator.data.buckets)
+    views = JobViews(emulator.database, emulator.machine, emulator.data)
     for _ in range(2):
         shown = views.get(CUSTOM_JOB.collection, job)
         assert shown and shown["metrics"] == {"train.loss": 0.5}
@@ -210,12 +211,14 @@ def test_trial_jobs_lead_to_their_study(emulator: Emulator) -> None:
     trial = view(emulator, CUSTOM_JOB, shown["study"]["trials"][0]["job"])
     assert trial["parent"] == {"collection": "hyperparameterTuningJobs", "id": study, "trial": 1}
     assert trial["log"] == {"job": study, "trial": 1, "tasks": ["service", "workerpool0-0"]}
+    (log,) = trial["commands"]
+    assert log["command"].startswith(f"vertex-emulator logs {study} --trial 1 --follow")
 
 
 def test_measurements_of_ended_trials_are_read_once(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
     emulator.machine.program = reports
     study = create(emulator, HYPERPARAMETER_TUNING_JOB, tuning_job_spec(trials=3, parallel=1))
-    views = JobViews(emulator.database, emulator.machine, emulator.data.buckets)
+    views = JobViews(emulator.database, emulator.machine, emulator.data)
 
     def curves() -> list[Any]:
         shown = views.get(HYPERPARAMETER_TUNING_JOB.collection, study)
@@ -242,8 +245,52 @@ def test_pipeline_links_to_job_of_its_task(emulator: Emulator) -> None:
     assert view(emulator, CUSTOM_JOB, shown["task"]["id"])["job"]["state"] == "JOB_STATE_SUCCEEDED"
 
 
+OWNER = {"pulumi_project": "digits", "pulumi_stack": "local", "pulumi_name": "train"}
+DECLARED = {"name": "customJobs.train", "place": "training/train.yaml:3", "stack": "local", "labels": OWNER}
+
+
+def tell(emulator: Emulator, *declarations: Any) -> None:
+    stacks = {f"p/{i}": {"folder": "/a project", "jobs": [each]} for i, each in enumerate(declarations)}
+    emulator.data.declarations.write_text(json.dumps(stacks))
+
+
+def test_a_job_of_a_stack_shows_its_declaration(emulator: Emulator) -> None:
+    tell(emulator, DECLARED, {**DECLARED, "labels": {**OWNER, "pulumi_name": "other"}})
+    job = create(emulator, CUSTOM_JOB, {**custom_job_spec(), "labels": {**OWNER, "pulumi_token": "abc", "team": "a"}})
+    shown = view(emulator, CUSTOM_JOB, job)
+    assert shown["declared"] == {
+        "name": "customJobs.train",
+        "place": "training/train.yaml:3",
+        "stack": "local",
+        "folder": "/a project",
+    }
+    assert [each["command"] for each in shown["commands"]] == [
+        "vertex-training run train --stack local",
+        "pulumi preview --stack local",
+        f"vertex-emulator logs {job} --follow --data {emulator.data.root}",
+    ]
+
+
+@pytest.mark.parametrize(
+    "declarations",
+    [
+        [],
+        [{**DECLARED, "labels": {**OWNER, "pulumi_stack": "other"}}],
+        [{**DECLARED, "name": "hyperparameterTuningJobs.train"}],
+        [DECLARED, {**DECLARED, "place": "elsewhere.yaml:1"}],
+        [{"name": "customJobs.train"}],
+        ["of another version"],
+    ],
+)
+def test_what_nobody_has_told_for_sure_is_not_shown(emulator: Emulator, declarations: list[Any]) -> None:
+    tell(emulator, *declarations)
+    shown = view(emulator, CUSTOM_JOB, create(emulator, CUSTOM_JOB, {**custom_job_spec(), "labels": OWNER}))
+    assert shown["declared"] is None
+    assert [each["command"].split()[:2] for each in shown["commands"]] == [["vertex-emulator", "logs"]]
+
+
 def test_ids_of_another_kind_are_none(emulator: Emulator) -> None:
     job = create(emulator, CUSTOM_JOB, custom_job_spec())
-    views = JobViews(emulator.database, emulator.machine, emulator.data.buckets)
+    views = JobViews(emulator.database, emulator.machine, emulator.data)
     for collection in ("hyperparameterTuningJobs", "models", ""):
         assert views.get(collection, job) is None

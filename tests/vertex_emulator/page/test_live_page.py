@@ -3,9 +3,9 @@
 import re
 from collections.abc import Callable
 
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
+from tests.vertex_emulator.page.axe import assert_accessible
 from tests.vertex_emulator.running import RunningEmulator, absent, custom_job, labelled, pool, until
 
 Visit = Callable[..., Page]
@@ -47,9 +47,7 @@ def test_an_empty_list_says_what_to_run(own: RunningEmulator, visit: Visit) -> N
     for command in commands.all():
         command.get_by_role("button", name="Copy").click()
         assert page.evaluate("window.copied") == command.locator("code").inner_text()
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)
-        assert Axe().run(page).response["violations"] == []
+    assert_accessible(page)
 
 
 def test_address_keeps_search_and_filter_of_list(shared: RunningEmulator, visit: Visit) -> None:
@@ -164,10 +162,7 @@ def test_runs_of_a_name_are_compared(shared: RunningEmulator, visit: Visit) -> N
     expect(rows).to_have_text(
         [re.compile("accuracy.*train.loss"), re.compile("this one.*0.9543.*0.25"), re.compile("0.91.*0.25")]
     )
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)
-        rules = Axe().run(page).response["violations"]
-        assert [(rule["id"], node["html"]) for rule in rules for node in rule["nodes"]] == []
+    assert_accessible(page)
     rows.nth(2).get_by_role("link").click()
     expect(page).to_have_url(address(shared, names[0]))
     expect(page.get_by_text("accuracy 0.91")).to_be_visible()

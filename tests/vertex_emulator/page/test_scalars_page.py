@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, expect
 
+from tests.vertex_emulator.page.axe import assert_accessible
 from tests.vertex_emulator.page.test_live_page import address
 from tests.vertex_emulator.running import RunningEmulator, custom_job, pool, until
 from tests.vertex_emulator.test_studies import REPORT, study
@@ -95,10 +95,7 @@ def test_curves_follow_a_job_and_tell_values(shared: RunningEmulator, visit: Vis
     page.get_by_role("searchbox", name="Tags").fill("RATE")
     expect(loss).to_have_count(0)
     expect(figure(page, "rate").locator(".chart canvas")).to_have_count(1)
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)
-        rules = Axe().run(page).response["violations"]
-        assert [(rule["id"], node["html"]) for rule in rules for node in rule["nodes"]] == []
+    assert_accessible(page)
     page.set_viewport_size({"width": 360, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 

@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.vertex_emulator.instant_containers import use_instant_containers
+from tests.vertex_emulator.page.axe import assert_accessible
 from tests.vertex_emulator.running import PARENT, RunningEmulator, custom_job, pool
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -23,6 +24,7 @@ def emulator(tmp_path: Path) -> Iterator[RunningEmulator]:
 def test_schedules_show_times_and_fire(emulator: RunningEmulator, visit: Callable[..., Page]) -> None:
     page = visit(f"{emulator.url}/schedules")
     expect(page.get_by_text("No schedules yet.")).to_be_visible()
+    assert_accessible(page)
     emulator.call("PUT", "vertex_emulator/clock", {"time": "2026-11-22T00:00:00Z"})
     outputs = {"outputUriPrefix": "gs://bucket/nightly/${run.id}"}
     body = custom_job(pool("pass"), name="train-${run.id}", baseOutputDirectory=outputs)
@@ -40,6 +42,7 @@ def test_schedules_show_times_and_fire(emulator: RunningEmulator, visit: Callabl
     job = run["jobs"][HOSTILE].split("/")
     expect(section.get_by_role("link", name=HOSTILE)).to_have_attribute("href", f"/jobs/{job[-2]}/{job[-1]}")
     expect(section.get_by_role("link", name=run["modelDirs"][HOSTILE])).to_be_visible()
+    assert_accessible(page)
     section.get_by_role("button", name="pause local-nightly").click()
     expect(section.get_by_text("Paused", exact=True)).to_be_visible()
     assert emulator.call("GET", schedule)["paused"]

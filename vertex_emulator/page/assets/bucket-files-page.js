@@ -35,11 +35,11 @@ function Crumbs({ uri }) {
 
 function Entries({ found }) {
   if (!found.entries.length) return html`<div class="empty"><p>${found.uri === ROOT ? "No job has written to a bucket yet." : "This folder is empty."}</p></div>`;
-  return html`<${Wide} label="Files"><table>
+  return html`<${Wide} label="Files" stacks><table>
     <thead><tr><th scope="col">Name</th><th scope="col" class="number">Size</th><th scope="col">Modified</th></tr></thead>
     <tbody>${found.entries.map((entry) => html`<tr key=${entry.name}>
       <th scope="row"><${EntryName} entry=${entry} /></th>
-      <td class="number">${entry.kind === "file" ? bytes(entry.size) : "–"}</td><td><${Moment} at=${entry.modified} /></td></tr>`)}</tbody>
+      <td class="number" data-of="Size">${entry.kind === "file" ? bytes(entry.size) : "–"}</td><td data-of="Modified"><${Moment} at=${entry.modified} /></td></tr>`)}</tbody>
   </table><//>
   ${found.left_out > 0 && html`<p>${found.left_out} more are in the folder on this machine.</p>`}`;
 }

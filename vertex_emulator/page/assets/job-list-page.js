@@ -1,5 +1,5 @@
 // All jobs, the newest first.
-import { Announcement, Badge, Copy, Duration, html, Moment, useEffect, useRef, useState } from "./ui.js";
+import { Announcement, Badge, Commands, Duration, html, Moment, useEffect, useRef, useState } from "./ui.js";
 import { kindName } from "./format.js";
 import { ask, useLive } from "./emulator-requests.js";
 
@@ -118,7 +118,8 @@ export function JobListPage({ Frame }) {
 function Filters({ query, change }) {
   return html`<form class="filters" role="search" onSubmit=${(event) => event.preventDefault()}>
     <label class="search"><span class="for-readers">Search by name or id</span>
-      <input type="search" placeholder="Search by name or id" value=${query.text} onInput=${(event) => change({ text: event.target.value })} />
+      <input type="search" placeholder="Search by name or id" aria-keyshortcuts="/" value=${query.text} onInput=${(event) => change({ text: event.target.value })} />
+      <kbd aria-hidden="true">/</kbd>
     </label>
     <fieldset class="choices"><legend class="for-readers">State</legend>
       ${GROUPS.map(([value, label]) => html`<label>
@@ -155,15 +156,14 @@ function JobRow({ row }) {
 }
 
 const COMMANDS = [
-  ["what a project declares", "pulumi up --stack local"],
-  ["one declared job, by its name", "vertex-training run NAME"],
-  ["a script or a test suite that uses Google’s clients", "vertex-emulator exec -- python train.py"],
+  { purpose: "what a project declares", command: "pulumi up --stack local" },
+  { purpose: "one declared job, by its name", command: "vertex-training run NAME" },
+  { purpose: "a script or a test suite that uses Google’s clients", command: "vertex-emulator exec -- python train.py" },
 ];
 
 function Empty({ isFiltered, clear }) {
   if (isFiltered) return html`<div class="empty"><p>No job matches the search.</p><p><button type="button" onClick=${clear}>Show all jobs</button></p></div>`;
   return html`<div class="empty"><p>No jobs yet. Run one, and it appears here at once:</p>
-    <ul class="commands">${COMMANDS.map(([purpose, command]) => html`<li key=${command}>${purpose}<br />
-      <code>${command}</code> <${Copy} text=${command} what=${`the command: ${purpose}`} /></li>`)}</ul>
+    <${Commands} commands=${COMMANDS} />
     <p>Or send it with a client of the API at <code>${location.origin}</code>.</p></div>`;
 }

@@ -1,5 +1,5 @@
 // One job: what it is, how it goes, and what can be done about it.
-import { Announcement, Badge, Copy, Duration, FolderLink, html, Moment, useEffect, useRef, useState, Wide } from "./ui.js";
+import { Announcement, Badge, Commands, Copy, Duration, FolderLink, html, Moment, useEffect, useRef, useState, Wide } from "./ui.js";
 import { Actions } from "./job-actions.js";
 import { isEnded, kindName, shellWord, stateName, used } from "./format.js";
 import { Log } from "./job-log.js";
@@ -35,7 +35,7 @@ function Job({ shown, title, scalars }) {
     <${StateAnnouncement} state=${job.state} />
     ${job.error && html`<div class="notice failed"><h2>${job.error.code === 1 ? "Cancelled" : "Error"}</h2>
       <p class="text">${job.error.message}</p><p class="muted">google.rpc code ${job.error.code}</p></div>`}
-    <${Facts} job=${job} kind=${kind} place=${shown.place} task=${shown.task} metrics=${shown.metrics} />
+    <${Facts} job=${job} kind=${kind} place=${shown.place} task=${shown.task} metrics=${shown.metrics} declared=${shown.declared} commands=${shown.commands} />
     ${study ? html`<${Study} study=${study} scalars=${scalars} isOver=${isEnded(job.state)} />` : html`<${JobScalars} path=${scalars} isOver=${isEnded(job.state)} />`}
     ${runs.length > 0 && html`<${Runs} runs=${runs} shown=${lastPart(job.name)} />`}
     ${replicas.length > 0 && html`<${Replicas} replicas=${replicas} />`}
@@ -52,7 +52,7 @@ function StateAnnouncement({ state }) {
   return html`<${Announcement} text=${state === first.current ? "" : `The job is now ${stateName(state).toLowerCase()}.`} />`;
 }
 
-function Facts({ job, kind, place, task, metrics }) {
+function Facts({ job, kind, place, task, metrics, declared, commands }) {
   const labels = Object.entries(job.labels ?? {});
   const measured = Object.entries(metrics);
   return html`<dl class="facts">
@@ -68,7 +68,16 @@ function Facts({ job, kind, place, task, metrics }) {
     ${measured.length > 0 && html`<div class="broad"><dt>Metrics</dt><dd>${measured.map(([name, value]) => html`<span class="chip">${name} ${rounded(value)}</span> `)}</dd></div>`}
     ${labels.length > 0 && html`<div class="broad"><dt>Labels</dt><dd>${labels.map(([name, value]) => html`<span class="chip">${name}=${value}</span> `)}</dd></div>`}
     <div class="broad"><dt>Name</dt><dd><code>${job.name}</code> <${Copy} text=${shellWord(job.name)} what="the name" /></dd></div>
+    ${declared && html`<${Declaration} declared=${declared} />`}
+    <div class="broad"><dt>In a terminal</dt><dd><${Commands} commands=${commands} /></dd></div>
   </dl>`;
+}
+
+/** Where a job was declared at the last update of its stack. */
+function Declaration({ declared: { name, place, folder, stack } }) {
+  const path = place.startsWith("/") ? place : `${folder}/${place}`;
+  return html`<div class="broad"><dt>Declared as</dt><dd><code>${name}</code> of stack <code>${stack}</code>, in <code>${place}</code> <${Copy} text=${shellWord(path)} what="the path of the declaration" />
+    <span class="under">As of the last <code>pulumi up</code> in <code>${folder}</code>.</span></dd></div>`;
 }
 
 const lastPart = (name) => name.split("/").at(-1);
@@ -80,15 +89,15 @@ function Runs({ runs, shown }) {
   const { pathname } = location;
   const metrics = [...new Set(runs.flatMap((run) => Object.keys(run.metrics)))].slice(0, MAX_METRICS);
   return html`<section aria-labelledby="runs-title"><h2 id="runs-title">Runs of this name <span class="muted">newest first</span></h2>
-    <${Wide} label="Table of runs"><table>
+    <${Wide} label="Table of runs" stacks><table>
       <thead><tr><th scope="col">Run</th><th scope="col">State</th>${metrics.map((name) => html`<th scope="col" class="number" key=${name}>${name}</th>`)}
         <th scope="col" class="number">Duration</th></tr></thead>
       <tbody>${runs.map((run) => html`<tr key=${run.id} aria-current=${run.id === shown ? "true" : undefined}>
         <th scope="row">${run.id === shown ? html`<${Moment} at=${run.createTime} /> <span class="muted">(this one)</span>`
           : html`<a href=${`${pathname.slice(0, pathname.lastIndexOf("/"))}/${run.id}`}><${Moment} at=${run.createTime} /></a>`}</th>
-        <td><${Badge} state=${run.state} /></td>
-        ${metrics.map((name) => html`<td class="number" key=${name}>${name in run.metrics ? rounded(run.metrics[name]) : "–"}</td>`)}
-        <td class="number"><${Duration} from=${run.startTime} to=${run.endTime} /></td></tr>`)}</tbody>
+        <td data-of="State"><${Badge} state=${run.state} /></td>
+        ${metrics.map((name) => html`<td class="number" key=${name} data-of=${name}>${name in run.metrics ? rounded(run.metrics[name]) : "–"}</td>`)}
+        <td class="number" data-of="Duration"><${Duration} from=${run.startTime} to=${run.endTime} /></td></tr>`)}</tbody>
     </table><//></section>`;
 }
 
@@ -96,13 +105,13 @@ function Replicas({ replicas }) {
   const [isOpen, open] = useState(false);
   const shown = isOpen ? replicas : replicas.slice(0, 20);
   return html`<section aria-labelledby="replicas-title"><h2 id="replicas-title">Replicas</h2>
-    <${Wide} label="Table of replicas"><table>
+    <${Wide} label="Table of replicas" stacks><table>
       <thead><tr><th scope="col">Replica</th><th scope="col">State</th><th scope="col" class="number">Exit code</th>
         <th scope="col" class="number">Attempt</th><th scope="col">Machine</th><th scope="col">Used</th><th scope="col">Image</th></tr></thead>
       <tbody>${shown.map((replica) => html`<tr key=${replica.task}>
-        <th scope="row"><code>${replica.task}</code></th><td><${Badge} state=${replica.state} /></td>
-        <td class="number">${replica.exitCode ?? "–"}</td><td class="number">${replica.attempt}</td>
-        <td>${replica.machine}</td><td>${used(replica.used)}</td><td><code>${replica.image}</code></td></tr>`)}</tbody>
+        <th scope="row"><code>${replica.task}</code></th><td data-of="State"><${Badge} state=${replica.state} /></td>
+        <td class="number" data-of="Exit code">${replica.exitCode ?? "–"}</td><td class="number" data-of="Attempt">${replica.attempt}</td>
+        <td data-of="Machine">${replica.machine}</td><td data-of="Used">${used(replica.used)}</td><td data-of="Image"><code>${replica.image}</code></td></tr>`)}</tbody>
     </table><//>
     ${shown.length < replicas.length && html`<p class="more"><button type="button" onClick=${() => open(true)}>Show all ${replicas.length} replicas</button></p>`}
   </section>`;
@@ -110,12 +119,12 @@ function Replicas({ replicas }) {
 
 function Outputs({ outputs }) {
   return html`<section aria-labelledby="outputs-title"><h2 id="outputs-title">Outputs</h2>
-    <${Wide} label="Table of outputs"><table>
+    <${Wide} label="Table of outputs" stacks><table>
       <thead><tr><th scope="col">Folder</th><th scope="col">URI</th><th scope="col">On this machine</th></tr></thead>
       <tbody>${outputs.map(({ label, uri, path }) => html`<tr key=${label}>
         <th scope="row">${label.startsWith("AIP_") ? html`<code>${label}</code>` : label}</th>
-        <td><${FolderLink} uri=${uri} /></td>
-        <td><code>${path}</code> <${Copy} text=${shellWord(path)} what=${`the path of ${label}`} /></td></tr>`)}</tbody>
+        <td data-of="URI"><${FolderLink} uri=${uri} /></td>
+        <td data-of="Path"><code>${path}</code> <${Copy} text=${shellWord(path)} what=${`the path of ${label}`} /></td></tr>`)}</tbody>
     </table><//></section>`;
 }
 

@@ -55,7 +55,7 @@ export function Curves({ study, shades, marked, mark, metric, setMetric }) {
         <label>Over <select value=${over} onChange=${(event) => setOver(event.target.value)}>
           ${OVER.map(([key, label]) => html`<option value=${key}>${label}</option>`)}</select></label>
       </div></div>
-    <div class="chart" ref=${place} onMouseLeave=${() => mark(null)} role="img" aria-label=${`${metric.id} over ${over}. The table of trials holds the final values, and a picked trial's measurements.`}></div>
+    <div class="chart" style=${{ minHeight: `${HEIGHT}px` }} ref=${place} onMouseLeave=${() => mark(null)} role="img" aria-label=${`${metric.id} over ${over}. The table of trials holds the final values, and a picked trial's measurements.`}></div>
     ${shown.isEmpty && html`<p class="nothing muted">No trial has reported <bdi>${metric.id}</bdi> yet.</p>`}
     <p class="under readout">${one ? html`Trial ${one.id}: <bdi>${metric.id}</bdi> ${value(one.metrics[metric.id])}` : over === "trials" ? "Each dot is a trial; the line is the best so far." : shown.count < measured ? `The best and the latest, ${shown.count} of ${measured} trials.` : "The thick line is the best trial."}</p>`;
 }

@@ -9,6 +9,7 @@ const BOTTOM = 14;
 const SIDE = 64;
 const LEAST_GAP = 92;
 const LETTER = 9; // pixels, of a bold one
+const BORDERS = 2;
 
 function y(part) {
   return TOP + (1 - part) * (HEIGHT - TOP - BOTTOM);
@@ -40,7 +41,7 @@ export function ParallelPlot({ study, shades, marked, mark, pick }) {
   const place = useRef(null);
   const room = useWidth(place);
   const axes = useMemo(() => axesOf(study), [study]);
-  const width = Math.max(room, 2 * SIDE + LEAST_GAP * (axes.length - 1));
+  const width = Math.max(room - BORDERS, 2 * SIDE + LEAST_GAP * (axes.length - 1));
   const gap = (width - 2 * SIDE) / Math.max(1, axes.length - 1);
   const x = (i) => SIDE + i * gap;
   const [lines, axisViews] = useMemo(() => [

@@ -47,7 +47,7 @@ function Schedule({ schedule, refresh }) {
 function Runs({ id, runs }) {
   const [isAll, showAll] = useState(false);
   const shown = isAll ? runs : runs.slice(0, RUNS_AT_ONCE);
-  return html`<${Wide} label=${`Runs of ${id}`}><table>
+  return html`<${Wide} label=${`Runs of ${id}`} stacks><table>
     <thead><tr><th scope="col">Run</th><th scope="col">State</th><th scope="col">Jobs</th><th scope="col">Models</th></tr></thead>
     <tbody>${shown.map((run) => html`<${Run} key=${run.runId} run=${run} />`)}</tbody>
   </table><//>
@@ -59,9 +59,9 @@ function Run({ run }) {
   const folders = Object.values(run.modelDirs);
   return html`<tr>
     <th scope="row"><${Moment} at=${run.scheduleTime} /><span class="under">${run.runId}</span></th>
-    <td><${Badge} state=${run.state} />${run.reason && html`<span class="under reason">${run.reason}</span>`}</td>
-    <td>${jobs.map(([name, job]) => html`<div><a href=${`/jobs/${job.split("/").slice(-2).join("/")}`}>${name}</a></div>`)}</td>
-    <td>${folders.map((uri) => html`<div><${FolderLink} uri=${uri} /></div>`)}</td>
+    <td data-of="State"><${Badge} state=${run.state} />${run.reason && html`<span class="under reason">${run.reason}</span>`}</td>
+    <td data-of="Jobs">${jobs.map(([name, job]) => html`<div><a href=${`/jobs/${job.split("/").slice(-2).join("/")}`}>${name}</a></div>`)}</td>
+    <td data-of="Models">${folders.map((uri) => html`<div><${FolderLink} uri=${uri} /></div>`)}</td>
   </tr>`;
 }
 

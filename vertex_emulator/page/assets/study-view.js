@@ -71,11 +71,18 @@ function Best({ study: { best, trials, metrics, parameters } }) {
 /** The trial that was picked: its values in full and its measurements, which the curves show. */
 function TrialDetails({ trial, metrics, isBest, close }) {
   const heading = useRef(null);
-  useEffect(() => heading.current.scrollIntoView({ block: "nearest" }), [trial.id]);
+  useEffect(() => {
+    heading.current.focus({ preventScroll: true });
+    heading.current.scrollIntoView({ block: "nearest" });
+  }, [trial.id]);
+  const leave = () => {
+    close();
+    document.querySelector(`[data-trial="${trial.id}"] .pick`)?.focus();
+  };
   const { curve } = trial;
-  return html`<section class="details" aria-labelledby="details-title">
-    <div class="bar"><h2 id="details-title" ref=${heading}>Trial ${trial.id} ${isBest && html`<span class="star" role="img" aria-label="best">★</span>`} <${Badge} state=${trial.state} /></h2>
-      <p class="controls"><a href=${`/jobs/customJobs/${trial.job}`}>Replicas, outputs and log</a> <button type="button" class="quiet" onClick=${close}>Close</button></p></div>
+  return html`<section class="details" aria-labelledby="details-title" onKeyDown=${(event) => event.key === "Escape" && leave()}>
+    <div class="bar"><h2 id="details-title" ref=${heading} tabindex="-1">Trial ${trial.id} ${isBest && html`<span class="star" role="img" aria-label="best">★</span>`} <${Badge} state=${trial.state} /></h2>
+      <p class="controls"><a href=${`/jobs/customJobs/${trial.job}`}>Replicas, outputs and log</a> <button type="button" class="quiet" onClick=${leave}>Close</button></p></div>
     ${trial.infeasibleReason && html`<p class="notice failed text">${trial.infeasibleReason}</p>`}
     <dl class="facts">
       ${Object.entries(trial.metrics).map(([name, given]) => html`<div key=${`m${name}`}><dt>${name}</dt><dd><strong>${given}</strong></dd></div>`)}

@@ -44,9 +44,24 @@ export function Copy({ text, what }) {
   </button>`;
 }
 
-/** What may be wider than the page scrolls by itself, with the keyboard too. */
-export function Wide({ label, children }) {
-  return html`<div class="wide" role="region" aria-label=${label} tabindex="0">${children}</div>`;
+/** What may be wider than the page scrolls by itself, with the keyboard too. A table that `stacks` puts the cells of a row below each
+ * other in a narrow window, each after the name of its column, `data-of`. */
+export function Wide({ label, stacks, children }) {
+  const place = useRef(null);
+  const [isScrolled, setScrolled] = useState(false);
+  useEffect(() => {
+    const { current } = place;
+    const watch = new ResizeObserver(() => setScrolled(current.scrollWidth > current.clientWidth));
+    [current, current.firstElementChild].forEach((each) => watch.observe(each));
+    return () => watch.disconnect();
+  }, []);
+  return html`<div class=${stacks ? "wide stacks" : "wide"} ref=${place} role="region" aria-label=${label} tabindex=${isScrolled ? 0 : null}>${children}</div>`;
+}
+
+/** Commands, each with a button that takes it along and with what it is for. */
+export function Commands({ commands }) {
+  return html`<ul class="commands">${commands.map(({ purpose, command }) => html`<li key=${command}><span class="muted">${purpose}</span>
+    <div><code>${command}</code> <${Copy} text=${command} what=${`the command: ${purpose}`} /></div></li>`)}</ul>`;
 }
 
 /** A link into the bucket folders. */

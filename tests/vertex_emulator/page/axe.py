@@ -1,0 +1,12 @@
+"""What axe-core finds on a page."""
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page
+
+
+def assert_accessible(page: Page) -> None:
+    """Fail on what breaks one of axe's rules, in either colour scheme."""
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        rules = Axe().run(page).response["violations"]
+        assert [(rule["id"], node["html"]) for rule in rules for node in rule["nodes"]] == [], (page.url, scheme)
