@@ -11,6 +11,7 @@ VertexError
     └── OperationUnfinished what the service has accepted is not done in time
 """
 
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import islice
@@ -21,6 +22,8 @@ MAX_PROBLEMS = 100
 MORE_PROBLEMS = f"validation stops at {MAX_PROBLEMS} problems, so there may be more: fix these first"
 _INVISIBLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Unicode's categories of control and format characters (such as those that reverse text) and line ends."""
+LOG_LINK = "To find out more about why your job exited please check the logs: "
+"""What stands before a link to the log in Google Cloud's console, at the end of a failed job's error (captures)."""
 
 
 Item = TypeVar("Item")
@@ -75,6 +78,11 @@ def visible(text: str, kept: str = "") -> str:
     if text.isprintable():
         return text
     return "".join(each if each in kept or each.isprintable() else _escape(each) for each in text)
+
+
+def without_log_link(error: str) -> str:
+    """Return the error of a job without its link to the console, which has no log of a job on this machine."""
+    return re.sub(rf"\s*{LOG_LINK}\S+", "", error)
 
 
 def _escape(character: str) -> str:

@@ -50,6 +50,10 @@ class SnapshotInvalid(EmulatorError):
     """An archive is no snapshot that this version can import."""
 
 
+class JobAmbiguous(EmulatorError):
+    """A name that a command gives is that of jobs of several kinds."""
+
+
 class JobFailed(EmulatorError):
     """A job whose log was followed did not succeed."""
 

@@ -5,7 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 
-from vertex_api.errors import InvalidRequest, NotFound, PermissionDenied, QuotaExceeded, VertexError
+from vertex_api.errors import (
+    InvalidRequest,
+    NotFound,
+    PermissionDenied,
+    QuotaExceeded,
+    VertexError,
+    without_log_link,
+)
 from vertex_api.job import TUNING_JOB, Job, stored_job
 from vertex_api.names import JobJson, ResourceName, short_state
 from vertex_api.pipelines import backing_job_name
@@ -24,8 +31,6 @@ MAX_NAMES = 5
 WAIT_REASONS = {"QUEUED": "quota or machines are short", "PENDING": "machines and images are being prepared"}
 """States before a job runs, and their reasons (Google's page on the training service)."""
 _REPLICA = re.compile(r"\breplica (workerpool\d+-\d+)|\blow on memory: (workerpool\d+)\b")
-_LOG_HINT = re.compile(r"\s*To find out more about why your job exited please check the logs: \S+")
-"""The service's link to the log in the console, beside which a report has the page of the stack's target."""
 _MISSING_IMAGE = re.compile(r"The image \S+ does not exist")
 """The service's text for a training pipeline (Google's notebooks)."""
 _STOCKOUT = r"Resources are insufficient in region"
@@ -35,7 +40,7 @@ def failure_report(api: Target, job_name: str, job: JobJson) -> str:
     """Return all that is known about a failed job, in lines."""
     logged_job = ResourceName.parse(backing_job_name(job) or job["name"])
     tuning_job = job.get(TUNING_JOB, job)
-    reason = _LOG_HINT.sub("", str(job.get("error", {}).get("message") or job["state"]))
+    reason = without_log_link(str(job.get("error", {}).get("message") or job["state"]))
     # Replicas of different trials have the same names, so the log of a whole tuning job counts.
     replica = None if "studySpec" in tuning_job else _failed_replica(reason)
     try:
@@ -43,7 +48,7 @@ def failure_report(api: Target, job_name: str, job: JobJson) -> str:
     except VertexError as error:
         log = [f"(its log cannot be read: {error})"]
     trials = {
-        row["id"]: _LOG_HINT.sub("", row["infeasibleReason"])
+        row["id"]: without_log_link(row["infeasibleReason"])
         for row in trial_summaries(tuning_job)
         if "infeasibleReason" in row
     }
@@ -122,7 +127,7 @@ def metric_notes(job: JobJson) -> Iterator[str]:
     study_metrics = {metric["metricId"] for metric in job["studySpec"]["metrics"]}
     for metric, ids in unreported_metrics(job).items():
         others = sorted(set().union(*(reported_metrics(by_id[id_]) for id_ in ids)) - study_metrics)
-        reasons = [_LOG_HINT.sub("", by_id[id_]["infeasibleReason"]) for id_ in ids if "infeasibleReason" in by_id[id_]]
+        reasons = [without_log_link(by_id[id_]["infeasibleReason"]) for id_ in ids if "infeasibleReason" in by_id[id_]]
         hint = f" Trial {ids[-1]}: {reasons[-1]}" if reasons else ""
         if others:
             hint = f" They reported {', '.join(others)}."

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from pulumi import dynamic
 from pulumi.output import Unknown
 
-from vertex_api.errors import NotFound, shown_problems
+from vertex_api.errors import NotFound, shown_problems, without_log_link
 from vertex_api.job import TUNING_JOB, stored_job
 from vertex_api.messages import KeyPath, show_path, value_at
 from vertex_api.names import (
@@ -261,7 +261,7 @@ def _run(api: Target, job: Mapping[str, Any], parent: str, took: str | None = No
         "logs": api.links.logs(logged_job),
     }
     if "error" in job:
-        run["error"] = job["error"].get("message", "")
+        run["error"] = without_log_link(job["error"].get("message", ""))
     tuning_job = lookup.tuning_job(api, job)
     if ended := count_ended(tuning_job):
         run["trials"] = {"ended": ended, "of": int(tuning_job["maxTrialCount"])}

@@ -17,6 +17,7 @@ from tests.vertex_emulator.running import (
     until,
 )
 from tests.vertex_emulator.test_studies import REPORT, study
+from vertex_emulator.cli import logs
 
 
 def texts(done: subprocess.CompletedProcess[str], task: str) -> list[str]:
@@ -40,14 +41,34 @@ def test_followed_logs_survive_kills(own: RunningEmulator, tmp_path: Path) -> No
 
 
 def test_the_exit_code_tells_job_success(shared: RunningEmulator) -> None:
-    failing = shared.create(custom_job(pool("raise SystemExit(7)")))
+    failing = shared.create(custom_job(pool("raise SystemExit(7)"), name="team/exits with 7"))
     shared.ended(failing)
-    done = command("logs", "--follow", failing, data=shared.data)
+    done = command("logs", "--follow", "team/exits with 7", data=shared.data)
     assert done.returncode == 4
     assert done.stdout.splitlines()[-1] == f"{failing} JOB_STATE_FAILED"
     assert done.stderr.count("\n") == 1
-    assert "non-zero status of 7" in done.stderr
+    assert done.stderr.endswith("non-zero status of 7.\n")
+    # The service's link leads to the console, which has no log of this job. The API's answers keep it.
+    assert texts(done, "service")[-3].endswith("non-zero status of 7.")
+    assert "console.cloud" in command("logs", failing, "--json", data=shared.data).stdout
     assert command("logs", failing, data=shared.data).returncode == 0
+
+
+def test_a_followed_name_stays_with_its_job(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked = []
+
+    def send(_endpoint: object, path: str, _body: object = None) -> object:
+        if path.endswith(":list"):
+            return {}
+        asked.append(path)
+        state = "JOB_STATE_SUCCEEDED" if len(asked) > 1 else "JOB_STATE_RUNNING"
+        return {"name": "first", "state": state, "log": {"job": "1", "trial": None, "tasks": None, "maxTrial": None}}
+
+    monkeypatch.setattr(logs, "send", send)
+    monkeypatch.setattr(logs, "require_endpoint", lambda _: None)
+    monkeypatch.setattr(logs, "_POLL_SECONDS", 0.0)
+    assert [*logs.JobLog(tmp_path, "digits").follow()] == ["first JOB_STATE_SUCCEEDED"]
+    assert asked == ["/vertex_emulator/jobs/digits", "/vertex_emulator/jobs/first"]
 
 
 def test_log_is_limited_to_replica_or_trial(shared: RunningEmulator) -> None:

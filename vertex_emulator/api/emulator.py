@@ -13,7 +13,7 @@ from vertex_emulator.api.runs import is_clock_set, read_clock
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import RUNNING, Job, requested_replicas
-from vertex_emulator.errors import ApiError, DebuggerUnavailable, ExecutorUnavailable, InvalidFault
+from vertex_emulator.errors import ApiError, DebuggerUnavailable, ExecutorUnavailable, InvalidFault, JobAmbiguous
 from vertex_emulator.faults import MAX_PENDING_FAULTS, InjectedFault
 from vertex_emulator.gcs.files import BucketTree
 from vertex_emulator.pruning import prune_jobs
@@ -29,7 +29,8 @@ STRIKES = ("preempt", "oom", "restart")
 class EmulatorService:
     """The methods behind `status`, `stop`, `logs`, `shell`, `tensorboard`, `inject` and `prune`.
 
-    `capacity` is in replicas; `wake` tells the scheduler that the job with an id has changed.
+    `capacity` is in replicas; `wake` tells the scheduler that the job with an id has changed. A `reference` to a job is
+    what `Jobs.find` takes.
     """
 
     database: Database
@@ -95,7 +96,7 @@ class EmulatorService:
         self.faults.reload()
         return {"fault": fault.to_json()}
 
-    def strike(self, job_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    def strike(self, reference: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Let a fault of a `kind` of STRIKES hit a running custom job, or that of a pipeline, at once. Raises ApiError.
 
         `oom` and `restart` kill its first replica without notice, for its memory or as if its machine were lost.
@@ -103,7 +104,7 @@ class EmulatorService:
         if (kind := body.get("kind")) not in STRIKES:
             raise ApiError("INVALID_ARGUMENT", f"kind is {kind!r}; it must be {', '.join(STRIKES)}")
         with self.database.read() as transaction:
-            job = _require_job(transaction, job_id)
+            job = _require_job(transaction, reference)
             running = [each for each in usage.custom_jobs(transaction, job) if each.study is None]
         idle = ApiError("FAILED_PRECONDITION", f"{job.name} is no custom job or pipeline with a replica that runs")
         if not running or running[0].state != RUNNING:
@@ -132,7 +133,7 @@ class EmulatorService:
         self.faults.reload()
         return {"cleared": cleared}
 
-    def job(self, job_id: str) -> dict[str, Any]:
+    def job(self, reference: str) -> dict[str, Any]:
         """Return `name`, `state` and `error` of a job, and whose `log` to read.
 
         That is `job`, `trial` or None, the names of its `tasks`, and `maxTrial` (0 without trials). A trial's job logs
@@ -140,8 +141,8 @@ class EmulatorService:
         NOT_FOUND.
         """
         with self.database.read() as transaction:
-            job = _require_job(transaction, job_id)
-            progress = transaction.pipelines.get(job_id)
+            job = _require_job(transaction, reference)
+            progress = transaction.pipelines.get(job.id)
             logged_id = progress.job if progress else job.owner[1]
             logged = transaction.jobs.get(logged_id)
         if logged is not None and logged.kind == TRAINING_PIPELINE:
@@ -155,7 +156,7 @@ class EmulatorService:
         error = job.ending.message if job.is_terminal and job.ending else ""
         return {"name": job.name, "state": job.state, "error": error, "log": log}
 
-    def replicas(self, job_id: str) -> dict[str, Any]:
+    def replicas(self, reference: str) -> dict[str, Any]:
         """Return `name` and `state` of a job, and its `replicas`, for commands that use its containers.
 
         They are its own, those of its running trials, or those of a pipeline's job. A replica has the custom `job` that
@@ -163,7 +164,7 @@ class EmulatorService:
         Raises ApiError.
         """
         with self.database.read() as transaction:
-            job = _require_job(transaction, job_id)
+            job = _require_job(transaction, reference)
             custom_jobs = list(_custom_jobs(transaction, job))
         try:
             replicas = [replica for each in custom_jobs for replica in self._containers(each)]
@@ -179,13 +180,13 @@ class EmulatorService:
             container = self.executor.container_name(job.id, replica) if is_running else None
             yield {"job": job.id, "trial": job.trial, "task": replica.task_name, "container": container}
 
-    def usage(self, job_id: str) -> dict[str, Any]:
+    def usage(self, reference: str) -> dict[str, Any]:
         """Return the `name` of a job, what its `replicas` have used (see `usage.describe`), and its `buckets`.
 
         The latter have files that were read or written while it ran, by whomever. Raises ApiError NOT_FOUND.
         """
         with self.database.read() as transaction:
-            job = _require_job(transaction, job_id)
+            job = _require_job(transaction, reference)
             each = [(custom, transaction.usage.of(custom.id)) for custom in usage.custom_jobs(transaction, job)]
         replicas = [replica for custom, used in each for replica in usage.describe(custom, used)]
         buckets: list[str] = []
@@ -193,21 +194,24 @@ class EmulatorService:
             buckets = usage.touched(self.data.buckets, job.started, job.ended or now_ns())
         return {"name": job.name, "replicas": replicas, "buckets": buckets}
 
-    def log_folders(self, job_id: str) -> dict[str, Any]:
+    def log_folders(self, reference: str) -> dict[str, Any]:
         """Return the `name` of a job and its `folders` of event files: `name`, `uri`, local `path`, `hasEventFiles`.
 
         A study has one for each trial, with the trial's name. Raises ApiError NOT_FOUND.
         """
         with self.database.read() as transaction:
-            job = _require_job(transaction, job_id)
+            job = _require_job(transaction, reference)
             folders = event_files.log_folders(transaction, job)
         return event_files.describe(BucketTree(self.data.buckets), job, folders)
 
 
-def _require_job(transaction: Transaction, job_id: str) -> Job:
-    job = transaction.jobs.get(job_id)
+def _require_job(transaction: Transaction, reference: str) -> Job:
+    try:
+        job = transaction.jobs.find(reference)
+    except JobAmbiguous as error:
+        raise ApiError("FAILED_PRECONDITION", str(error)) from error
     if job is None:
-        raise ApiError("NOT_FOUND", f"There is no job {job_id} here.")
+        raise ApiError("NOT_FOUND", f"There is no job {reference} here.")
     return job
 
 

@@ -135,11 +135,12 @@ class Api:
             _own("POST", "/prune", emulator.prune, _body),
             _own("POST", "/faults", emulator.inject, _body),
             _own("DELETE", "/faults", emulator.clear_faults),
-            _own("GET", "/jobs/{job_id}", emulator.job),
-            _own("GET", "/jobs/{job_id}/replicas", emulator.replicas),
-            _own("GET", "/jobs/{job_id}/usage", emulator.usage),
-            _own("POST", "/jobs/{job_id}/faults", emulator.strike, _body),
-            _own("GET", "/jobs/{job_id}/log_folders", emulator.log_folders),
+            # A name may have slashes.
+            _own("GET", "/jobs/{reference:path}/replicas", emulator.replicas),
+            _own("GET", "/jobs/{reference:path}/usage", emulator.usage),
+            _own("POST", "/jobs/{reference:path}/faults", emulator.strike, _body),
+            _own("GET", "/jobs/{reference:path}/log_folders", emulator.log_folders),
+            _own("GET", "/jobs/{reference:path}", emulator.job),
             # Schedules, and the clock that they follow.
             _own("GET", "/schedules", schedules.list),
             _own("GET", some_schedules, schedules.list),

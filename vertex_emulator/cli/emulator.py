@@ -142,8 +142,8 @@ def send(
 
 
 def job_path(job: str, part: str = "") -> str:
-    """Return the path of what the emulator tells the command line about a job, given by id or full name."""
-    return f"/vertex_emulator/jobs/{quote(job.rpartition('/')[2], safe='')}{part}"
+    """Return the path of what the emulator tells the command line about a job, given as `Jobs.find` takes it."""
+    return f"/vertex_emulator/jobs/{quote(job, safe='')}{part}"
 
 
 def status(root: Path, as_json: bool = False) -> Iterator[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vertex_api.errors import without_log_link
 from vertex_api.names import TERMINAL_STATES
 from vertex_emulator.cli.emulator import job_path, send
 from vertex_emulator.data_folder import require_endpoint
@@ -24,7 +25,7 @@ _VISIBLE = {code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" for cod
 
 @dataclass(frozen=True)
 class JobLog:
-    """The log of one job, given by id or full name, of the emulator that serves the data folder `root`.
+    """The log of one job, given by id or name, of the emulator that serves the data folder `root`.
 
     `task` (`workerpool0-0`, `service`) and `trial` select one replica and one trial. With `raw`, control characters
     that containers wrote are printed as they are; with `as_json`, a line is an entry as Cloud Logging's API returns it.
@@ -39,7 +40,7 @@ class JobLog:
 
     def read(self) -> Iterator[str]:
         """Read the lines so far. Raises EmulatorNotRunning, and EmulatorError for an unknown job, task or trial."""
-        status = self._fetch_status()
+        status = self._fetch_status(self.job)
         for entry in self._entries(status["log"], 0):
             yield self._render(entry)
 
@@ -49,6 +50,7 @@ class JobLog:
         A restart of the emulator neither ends the log nor repeats lines. Raises what `read` raises, too.
         """
         require_endpoint(self.root)
+        job = self.job
         shown: dict[str, int] = {}
         newest = 0
         outage_since: float | None = None
@@ -56,7 +58,8 @@ class JobLog:
         while True:
             begin = time.monotonic()
             try:
-                status = self._fetch_status()
+                status = self._fetch_status(job)
+                job = status["name"]  # a later job may get the same name
                 for entry in self._entries(status["log"], max(newest - _OVERLAP_NS, 0)):
                     if entry["insertId"] not in shown:
                         at = shown[entry["insertId"]] = parse_time(entry["timestamp"]) or 0
@@ -70,18 +73,19 @@ class JobLog:
                 outage_since = None
                 if status["state"] in TERMINAL_STATES:
                     if not self.as_json:
-                        yield f"{status['name']} {status['state']}"
+                        yield f"{job} {status['state']}"
                     if status["state"] != "JOB_STATE_SUCCEEDED":
-                        raise JobFailed(f"{status['name']} ended in {status['state']}: {status['error']}")
+                        error = without_log_link(status["error"])
+                        raise JobFailed(f"{job} ended in {status['state']}: {error}")
                     return
                 shown = {insert_id: at for insert_id, at in shown.items() if at >= newest - _OVERLAP_NS}
 
             # Docker reads the whole log of a running container on every request.
             time.sleep(max(_POLL_SECONDS, time.monotonic() - begin))
 
-    def _fetch_status(self) -> Any:
-        """Return what the emulator says about the job. Raises EmulatorError for an unknown job, task or trial."""
-        status = self._send(job_path(self.job))
+    def _fetch_status(self, job: str) -> Any:
+        """Return what the emulator says about a job. Raises EmulatorError for an unknown job, task or trial."""
+        status = self._send(job_path(job))
         name, tasks, max_trial = status["name"], status["log"]["tasks"], status["log"]["maxTrial"]
         if self.task is not None and tasks is not None and self.task not in tasks:
             raise EmulatorError(f"{name} has no task {self.task}; tasks: {', '.join(tasks)}")
@@ -115,6 +119,8 @@ class JobLog:
         trial = entry["labels"].get("ml.googleapis.com/trial_id")
         payload = entry.get("jsonPayload")
         text = entry.get("textPayload", "") if payload is None else _message(payload)
+        if task == "service":
+            text = without_log_link(text)
         if not self.raw:
             text = text.translate(_VISIBLE)
         return f"{entry['timestamp'][:23]}Z {entry['severity']:<7} {task}{f' trial {trial}' if trial else ''}  {text}"

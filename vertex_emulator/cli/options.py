@@ -27,6 +27,7 @@ examples:
 exit codes: 0 success, 1 failure, 2 wrong usage, 3 an emulator runs already on the data folder,
 4 the job whose log was followed did not succeed, 5 no Docker daemon; for exec see exec --help
 """
+_JOB = "a declared name or display name, whose newest job is meant; or an id or full resource name"
 
 
 def build() -> Parser:
@@ -224,11 +225,11 @@ With --follow the last line is the job's state, and the exit code is 4 if the jo
 If the emulator is restarted meanwhile, the command waits for it for up to a minute.
 
 examples:
-  vertex-emulator logs --follow 1234567890
-  vertex-emulator logs --task workerpool0-0 --json projects/local/locations/us-central1/customJobs/1234567890
+  vertex-emulator logs --follow digits
+  vertex-emulator logs --task workerpool0-0 --json 1234567890
 """,
     )
-    logs.add_argument("job", metavar="JOB", help="id or full name of a custom or tuning job")
+    logs.add_argument("job", metavar="JOB", help=_JOB)
     logs.add_argument("--follow", "-f", action="store_true", help="continue until the job ends")
     logs.add_argument("--task", type=_task, metavar="TASK", help="only this replica, as workerpool1-0, or `service`")
     logs.add_argument("--trial", type=_trial, metavar="N", help="only this trial of a tuning job")
@@ -245,12 +246,12 @@ def _shell(commands: _Commands) -> None:
         "shell reads commands from stdin. The exit code is the shell's.",
         epilog="""\
 examples:
-  vertex-emulator shell 1234567890
-  vertex-emulator shell 1234567890 --task workerpool1-0
+  vertex-emulator shell digits
+  vertex-emulator shell digits --task workerpool1-0
   echo 'ls /gcs' | vertex-emulator shell 1234567890
 """,
     )
-    shell.add_argument("job", metavar="JOB", help="id or full name of a job")
+    shell.add_argument("job", metavar="JOB", help=_JOB)
     shell.add_argument("--task", type=_task, metavar="TASK", help="which replica (default: workerpool0-0)")
     shell.add_argument("--trial", type=_trial, metavar="N", help="which running trial of a tuning job")
 
@@ -266,11 +267,11 @@ It runs until Ctrl-C; the exit code is TensorBoard's. Trials that start meanwhil
 emulator nor Docker is needed: on a folder that none serves, it reads the files.
 
 examples:
-  vertex-emulator tensorboard 1234567890
-  vertex-emulator tensorboard --port 6007 projects/local/locations/us-central1/hyperparameterTuningJobs/1234567890
+  vertex-emulator tensorboard digits
+  vertex-emulator tensorboard --port 6007 1234567890
 """,
     )
-    board.add_argument("job", metavar="JOB", help="id or full name of a custom job, tuning job or pipeline")
+    board.add_argument("job", metavar="JOB", help=_JOB)
     board.add_argument("--port", type=_port, metavar="N", help="port (default: 6006, or a free one)")
 
 

@@ -36,7 +36,7 @@ _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 def run(root: Path, job: str, task: str | None = None, trial: int | None = None) -> int:
-    """Run a shell in a replica of a job, given by id or full name; return the shell's exit code.
+    """Run a shell in a replica of a job, given by id or name; return the shell's exit code.
 
     A signal that ends this process, or a reader of its output that goes, hangs up the shell and what it has started, as
     the end of a terminal does.

@@ -28,7 +28,7 @@ _LOOKUP_SECONDS = 5.0
 def run(root: Path, job: str, port: int | None) -> int:
     """Run TensorBoard on the log folder of a job, or of each trial of a study, until it ends; return its exit code.
 
-    The data folder has all that is needed, so neither an emulator nor Docker need run. `job` is an id or a full name,
+    The data folder has all that is needed, so neither an emulator nor Docker need run. `job` is an id or a name,
     `port` is free by default. Signals are passed on, SIGINT as SIGTERM: TensorBoard needs seconds to start, and a
     Ctrl-C in them would make it print a traceback. Raises EmulatorError for a job that does not exist or has no output
     directory, and if TensorBoard is not installed.
@@ -48,7 +48,7 @@ def run(root: Path, job: str, port: int | None) -> int:
         tempfile.TemporaryDirectory(prefix="vertex-emulator-tensorboard-") as runs,
         SignalForwarding(interrupt_signal=signal.SIGTERM) as signals,
     ):
-        watch = _Watch(root, job, Path(runs), port)
+        watch = _Watch(root, found["name"], Path(runs), port)
         watch.link(found["folders"])
         is_study = bool(found["folders"][0]["name"])
         log_folder = runs if is_study else found["folders"][0]["path"]
@@ -121,7 +121,7 @@ def _read_folders(root: Path, job: str) -> Any:
         raise EmulatorError(f"there is no data folder at {root}; choose one with --data")
     data = DataFolder.open(root)
     with acquire_lock(data.lock), closing(Database(data.database)) as database, database.read() as transaction:
-        found = transaction.jobs.get(job.rpartition("/")[2])
+        found = transaction.jobs.find(job)
         if found is None:
             raise EmulatorError(f"There is no job {job} in {root}; choose another folder with --data")
         folders = event_files.log_folders(transaction, found)

@@ -1,6 +1,7 @@
 """Jobs of every kind: states and log lines, trials, progress of pipelines, the queue, and injected faults."""
 
 import json
+import re
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
@@ -10,6 +11,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, Kind
+from vertex_api.schedules import NAME_LABEL
 from vertex_emulator.database import records
 from vertex_emulator.database.records import (
     CANCELLED,
@@ -28,6 +30,7 @@ from vertex_emulator.database.records import (
     Table,
     Trial,
 )
+from vertex_emulator.errors import JobAmbiguous
 from vertex_emulator.faults import RUN_FAULT_KINDS, InjectedFault, UnnoticedFailure
 from vertex_emulator.names import Location
 from vertex_emulator.times import now_ns
@@ -46,6 +49,7 @@ _TEAR_DOWN_TEXTS = {
 }
 _FINAL_TEXTS = {SUCCEEDED: "Job completed successfully.", FAILED: "Job failed.", CANCELLED: "Job is cancelled."}
 
+_FULL_NAME = re.compile("projects/[^/]+/locations/")
 _ACTIVE = f"('{PENDING}', '{RUNNING}', '{CANCELLING}')"
 _UNFINISHED = f"('{QUEUED}', '{PENDING}', '{RUNNING}', '{CANCELLING}')"
 _IS_OLD = "{0}.state NOT IN " + _UNFINISHED + " AND coalesce({0}.ended, {0}.updated) < :before"
@@ -95,6 +99,26 @@ class Jobs(Table):
         """Return a job by its id; None if it does not exist."""
         row = self._first("SELECT * FROM jobs WHERE id = ?", job_id)
         return _parse(row) if row else None
+
+    def find(self, reference: str) -> Job | None:
+        """Return a job by its id or full name, else the newest with a display name, or that a stack declares by it.
+
+        Raises JobAmbiguous if jobs of several kinds have the name.
+        """
+        if job := self.get(reference.rpartition("/")[2] if _FULL_NAME.match(reference) else reference):
+            return job
+        found = [job for kind in KINDS.values() if (job := next(self._named(reference, kind), None))]
+        if len(found) > 1:
+            kinds = ", ".join(f"{each.kind.collection}/{each.id}" for each in found)
+            raise JobAmbiguous(f'jobs of several kinds are called "{reference}": {kinds}; give one of these ids')
+        return found[0] if found else None
+
+    def _named(self, name: str, kind: Kind) -> Iterator[Job]:
+        for job in self.created(kind, string_in_spec=name):
+            is_declared = job.spec.get("labels", {}).get(NAME_LABEL) == name
+            # The job of a pipeline has its labels.
+            if job.spec["displayName"] == name or (is_declared and not Pipelines(self._connection).of_job(job.id)):
+                yield job
 
     def _require(self, job_id: str) -> Job:
         job = self.get(job_id)

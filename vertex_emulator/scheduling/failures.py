@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable
 from urllib.parse import quote
 
+from vertex_api.errors import LOG_LINK
 from vertex_emulator.database.records import FAILED, Ending, Job, Replica
 from vertex_emulator.replicas.containers import ReplicaStatus
 
@@ -104,7 +105,7 @@ def last_traceback(stderr_lines: Iterable[str]) -> str:
 
 
 def _log_hint(job: Job) -> str:
-    return f"To find out more about why your job exited please check the logs: {console_url(job)}"
+    return LOG_LINK + console_url(job)
 
 
 def console_url(job: Job) -> str:

@@ -111,7 +111,7 @@ class EmulatorProject:
         return environment.variables(self._endpoint, self.data_path, self.project, self.region)
 
     def read_job_log(self, job: str, task: str | None = None) -> str:
-        """Return the log of a job, given by id or full name, a line for each entry: time, severity, replica, text.
+        """Return the log of a job, given by id or name, a line for each entry: time, severity, replica, text.
 
         `task` (`workerpool0-0`, `service`) selects one replica. Raises EmulatorError for an unknown job.
         """

@@ -286,9 +286,10 @@ def test_finished_trials_are_no_drift(api: FakeClient) -> None:
 
 def test_a_refresh_shows_why_a_job_failed(api: FakeClient) -> None:
     state = create()
-    api.jobs[FIRST] |= {"state": "JOB_STATE_FAILED", "error": {"code": 3, "message": "exited with 1"}}
+    message = f"exited with 1. {errors.LOG_LINK}https://console.cloud.google.com/logs/viewer?project=1"
+    api.jobs[FIRST] |= {"state": "JOB_STATE_FAILED", "error": {"code": 3, "message": message}}
     run = (custom.read(FIRST, inputs()).outs or {})["run"]
-    assert run == {**state["run"], "state": "JOB_STATE_FAILED", "error": "exited with 1"}
+    assert run == {**state["run"], "state": "JOB_STATE_FAILED", "error": "exited with 1."}
 
 
 def test_a_refresh_shows_tuning_progress_once(api: FakeClient) -> None:

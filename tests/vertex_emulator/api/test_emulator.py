@@ -7,6 +7,7 @@ from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, pool, tuning_j
 from tests.vertex_emulator.scheduling.steps import submit, submit_study
 from vertex_api.names import TRAINING_PIPELINE
 from vertex_api.pipelines import TUNING_TASK
+from vertex_api.schedules import NAME_LABEL
 from vertex_emulator.api.emulator import EmulatorService
 from vertex_emulator.api.faults import RequestFaults
 from vertex_emulator.database.records import Replica
@@ -60,6 +61,35 @@ def test_unknown_replicas_are_an_error(emulator: Emulator, machine: Machine) -> 
         with pytest.raises(ApiError) as raised:
             service(emulator).replicas(job_id)
         assert raised.value.status == status
+
+
+def test_a_name_means_its_newest_job(emulator: Emulator) -> None:
+    def created(name: str, label: str = "") -> str:
+        labels = {"labels": {NAME_LABEL: label}} if label else {}
+        return submit(emulator, {**custom_job_spec(), "displayName": name, **labels})
+
+    def found(reference: str) -> str:
+        return str(service(emulator).job(reference)["name"]).rpartition("/")[2]
+
+    older, newer, other = created("digits"), created("digits"), created("digits 2")
+    assert (found("digits"), found("digits 2"), found(older)) == (newer, other, older)
+    assert found(str(service(emulator).job(older)["name"])) == older
+    by_schedule, slashed = created("train-2026-11-26", label="train"), created("team/digits")
+    assert (found("train"), found("team/digits")) == (by_schedule, slashed)
+    numbered = created(older)
+    assert found(older) == older and found(numbered) == numbered
+    task = {key: value for key, value in tuning_job_spec().items() if key != "displayName"}
+    body = {"displayName": "p", "trainingTaskDefinition": TUNING_TASK, "trainingTaskInputs": task}
+    created_pipeline = emulator.jobs.create(TRAINING_PIPELINE, LOCATION, {**body, "labels": {NAME_LABEL: "whole"}})
+    emulator.run_ready_steps()
+    assert found("whole") == found("p") == str(created_pipeline["name"]).rpartition("/")[2]
+    study = submit_study(emulator, displayName="digits")
+    with pytest.raises(ApiError) as raised:
+        found("digits")
+    kinds = f"customJobs/{newer}, hyperparameterTuningJobs/{study}"
+    assert str(raised.value) == f'jobs of several kinds are called "digits": {kinds}; give one of these ids'
+    with pytest.raises(ApiError, match="There is no job dig here"):
+        found("dig")
 
 
 def strike(emulator: Emulator, job: str, kind: str) -> None:

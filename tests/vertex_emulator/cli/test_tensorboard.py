@@ -147,6 +147,7 @@ def test_no_emulator_need_run(tmp_path: Path, environment: dict[str, str], monke
     assert (options["--logdir"], exit_code, notes) == (str(logs), 7, "")
     assert line.startswith(f"TensorBoard of {job.name}: http://127.0.0.1:")
     path = environment["PATH"]
+    assert run_until_called(stopped, "j", environment)[3].startswith(f"TensorBoard of {job.name}: ")
     assert f"There is no job 8 in {data.root}; choose another folder" in refused(stopped, "8", path=path)
     elsewhere: Any = SimpleNamespace(data=tmp_path / "elsewhere")
     assert f"there is no data folder at {elsewhere.data}" in refused(elsewhere, "7", path=path)
