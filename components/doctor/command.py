@@ -24,6 +24,8 @@ LOCAL = (
     "`vertex-emulator status` whether the emulator runs"
 )
 _UNKNOWN_NUMBER = "000000"
+_MEMBER = "MEMBER"
+_UNNAMED = f"an account that its credentials do not name ({_MEMBER} below)"
 
 
 def doctor(stack: str | None, as_json: bool) -> int:
@@ -49,7 +51,7 @@ def doctor(stack: str | None, as_json: bool) -> int:
         return 1
     code = 1 if any(each.is_problem for each in findings) else 2 if findings else 0
     if as_json:
-        about = {"stack": name, "project": examination.project, "account": examination.member, "page": PAGE}
+        about = {"stack": name, "project": examination.project, "account": examination.account, "page": PAGE}
         print(json.dumps({**about, "findings": [asdict(each) for each in findings]}, indent=2))  # noqa: T201
         return code
     print(examination.heading(findings))  # noqa: T201
@@ -67,12 +69,19 @@ class Examination:
 
     def __init__(self, file: StackFile, deadline: float) -> None:
         self._file, self._stack, self._config, self._deadline = file, file.name, file.config, deadline
-        #: The Google Cloud project, and the IAM member that looks; `MEMBER` if nobody says who that is.
-        self.project, self.member, self._looks = "", "MEMBER", 0
+        #: The Google Cloud project, and (`account`) the IAM member that looks, if credentials say who that is.
+        self.project, self._looks, self._has_signed_in = "", 0, False
+        self.account: str | None = None
+
+    @property
+    def member(self) -> str:
+        """The IAM member that looks, or what stands for it in messages and commands."""
+        return self.account or _MEMBER
 
     def heading(self, findings: list[Finding]) -> str:
         """Return the first line: who looked at what, and how much of it is wrong."""
-        about = f"stack {self._stack}, project {self.project}, as {self.member}"
+        who = f"as {self.account or _UNNAMED}" if self._has_signed_in else "not signed in"
+        about = f"stack {self._stack}, project {self.project}, {who}"
         if not findings:
             return f"{about}: nothing stands in the way of `pulumi up` ({self._looks} look-ups)"
         problems = sum(each.is_problem for each in findings)
@@ -96,7 +105,7 @@ class Examination:
         if caller is None:
             return problems
         cloud = Cloud(settings.project, settings.region, self._deadline, caller.apply)
-        self.member = _member(caller, cloud) or self.member
+        self.account, self._has_signed_in = _member(caller, cloud), True
         problems += self._identity(caller)
         if any(each.id == "quota-project" for each in problems):
             return problems  # no API would answer
@@ -119,9 +128,7 @@ class Examination:
 
         credentials.use_config(self._config)
         problems = [
-            found("credentials-secret", key=key, member=self.member)
-            for key in credentials.CONFIG_KEYS
-            if self._config.get(key) == SECRET
+            found("credentials-secret", key=key) for key in credentials.CONFIG_KEYS if self._config.get(key) == SECRET
         ]
         if problems:
             credentials.use_config({key: value for key, value in self._config.items() if value != SECRET})

@@ -123,7 +123,7 @@ RULES = {
     ),
     "credentials-secret": Rule(
         "credentials",
-        "{key} is encrypted in the stack file, so doctor looks as {member} and not as the stack does",
+        "{key} is encrypted in the stack file, so doctor looks with other credentials than the stack does",
         "export GOOGLE_CREDENTIALS=KEY_FILE",
         is_certain=False,
     ),

@@ -539,6 +539,7 @@ def test_missing_credentials_are_told(
         ("credentials-missing", "gcloud auth application-default login")
     ]
     assert project.requests == []
+    assert run(capsys)[1][0] == "stack dev, project acme-dev, not signed in: 1 problem, 0 not known"
 
 
 def test_credentials_are_not_waited_for_long(
@@ -713,7 +714,7 @@ def test_an_api_that_hangs_takes_no_longer(
     prepare(tmp_path, {})
     code, lines = run(capsys, "--stack", "dev")
     if api == "openidconnect":
-        assert code == 0 and "as MEMBER: nothing" in lines[0]
+        assert code == 0 and "as an account that its credentials do not name (MEMBER below): nothing" in lines[0]
     else:
         assert code == 2
         assert [line for line in lines if "has not answered in full within" in line] == lines[1:]
