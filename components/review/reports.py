@@ -34,6 +34,7 @@ MAX_LINES = 10
 MAX_NAMES = 3
 """How many of the jobs that need a quota or an accelerator a warning names."""
 _EXCLUDED = "on demand, without taxes, network, storage, logs, discounts"
+_NEWER_PRICES = "upgrade vertex-training, or set vertex-training:prices; `vertex-training prices` shows each"
 _SCHEDULES_START, _SCHEDULES_END = "Schedules in ", ", at most by list price:"
 _SCHEDULES_TOTAL = "  all that are not paused: "
 _SCHEDULE = re.compile(r"  (\S+): (.+)")
@@ -97,7 +98,7 @@ def cost_lines(plan: Plan, today: date) -> list[str]:
     lines += [f"  {name}: {plan.past[name]}" for name in shown if name in plan.past]
     lines += _notes(costs, shown)
     if days and is_old(min(days), today):
-        lines.append(f"  The prices as of {min(days)} are more than 90 days old: python -m tools.refresh_prices")
+        lines.append(f"  The prices as of {min(days)} are more than 90 days old: {_NEWER_PRICES}")
     return lines
 
 
