@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import pairwise
 from typing import Annotated, Any, Literal, Required, get_args, get_origin, get_type_hints
 
 from pydantic import TypeAdapter
@@ -96,11 +97,14 @@ def value_at(value: Any, path: KeyPath) -> Any:
 def set_at(value: Any, path: str, new: Any) -> None:
     """Set what stands at a path such as `a.b[0].c`, or remove it for None; an index past the end adds an item.
 
-    Raises KeyError, IndexError or TypeError if there is no such place.
+    Objects and lists on the way are made, and items are not. Raises KeyError, IndexError or TypeError if there is no
+    such place.
     """
-    *parents, last = [int(index) if index else key for key, index in re.findall(r"([^.\[\]]+)|\[(\d+)\]", path)]
-    for part in parents:
-        value = value.setdefault(part, {}) if isinstance(value, dict) else value[part]
+    parts = [int(index) if index else key for key, index in re.findall(r"([^.\[\]]+)|\[(\d+)\]", path)]
+    for part, following in pairwise(parts):
+        inner: Any = [] if isinstance(following, int) else {}
+        value = value.setdefault(part, inner) if isinstance(value, dict) else value[part]
+    last = parts[-1]
     if new is None:
         del value[last]
     elif isinstance(value, list) and last == len(value):

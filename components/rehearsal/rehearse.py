@@ -156,8 +156,8 @@ class _Rehearser:
         if preview:
             kinds = _submitted(preview, self._settings)
         if unknown := [name for name in only if name not in kinds]:
-            what = "that the preview creates or replaces" if preview else "of this stack"
-            raise RunRefused(f"--only: {unknown[0]} is no job {what}{did_you_mean(unknown[0], kinds)}")
+            other = f"{unknown[0]} is no job that the preview creates or replaces{did_you_mean(unknown[0], kinds)}"
+            raise RunRefused(f"--only: {other if preview else self._source.undeclared(unknown[0], kinds)}")
         return {name: kind for name, kind in kinds.items() if not only or name in only}
 
     def rehearse(
@@ -209,15 +209,15 @@ class _Rehearser:
 
     def _with(self, variables: Mapping[str, Any]) -> Settings:
         """Return the settings with other values of vars. Raises DeclarationErrors."""
-        key = json.dumps(variables, sort_keys=True)
+        key, given = json.dumps(variables, sort_keys=True), self.own.get("vars", {})
         if key not in self._loaded:
             try:
-                self._loaded[key] = self._source.settings(variables)
+                self._loaded[key] = self._source.settings(variables, given)
             except DeclarationErrors:
                 if self._newer is None:
                     raise
                 known = {name: value for name, value in variables.items() if self._has(name, value)}
-                self._loaded[key] = self._source.settings(known)
+                self._loaded[key] = self._source.settings(known, given)
         return self._loaded[key]
 
     def _has(self, name: str, value: Any) -> bool:

@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from vertex_api.errors import VertexError
+from vertex_api.errors import VertexError, without_log_link
 from vertex_api.messages import set_at, truncate
-from vertex_api.names import did_you_mean, short_state
+from vertex_api.names import short_state
 
 from ..errors import ComponentError
 from ..plan.training import Training
@@ -34,8 +34,8 @@ def run(name: str, stack: str | None, assignments: Sequence[str], secrets: Seque
     try:
         variables, fields = split_assignments(assignments, "vars.NAME=VALUE or FIELD=VALUE")
         source = Source.read(Path.cwd(), stack, secrets)
-        settings = source.settings(variables)
-        chain = _chain(settings, name)
+        settings = source.settings(variables, variables)
+        chain = _chain(source, settings, name)
         chain[-1] = _assigned(chain[-1], fields)
         if missing := source.missing_secrets(chain):
             raise RunRefused(f"{name} {missing}")
@@ -48,11 +48,11 @@ def run(name: str, stack: str | None, assignments: Sequence[str], secrets: Seque
         return 2
 
 
-def _chain(settings: Settings, name: str) -> list[Training]:
+def _chain(source: Source, settings: Settings, name: str) -> list[Training]:
     """Return a job after all jobs whose results it uses, in the order in which they run. Raises RunRefused."""
     known = {each.name: each for each in settings.plan.trainings if not each.is_adopted}
     if name not in known:
-        raise RunRefused(f"{name} is no job of this stack{did_you_mean(name, known)}")
+        raise RunRefused(source.undeclared(name, known))
     return in_order(known, [name])
 
 
@@ -75,7 +75,7 @@ def _run(runner: Runner, settings: Settings, chain: Sequence[Training], output: 
         ended = runner.run(settings, training, follow_log=True)
         if not ended.succeeded:
             state = str(ended.job["state"])
-            message = ended.job.get("error", {}).get("message", state)
+            message = without_log_link(ended.job.get("error", {}).get("message", state))
             sys.stderr.write(f"{training.name}: {short_state(state)}: {' '.join(message.split())}\n")
             match = _EXIT_STATUS.search(message)
             return int(match[1]) if match else 1

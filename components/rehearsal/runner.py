@@ -7,10 +7,12 @@ is there already is not built again.
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +20,23 @@ import yaml
 
 from vertex_api.job import TUNING_JOB, Job, job_results
 from vertex_api.messages import show_path
-from vertex_api.names import SUCCEEDED_STATES, TERMINAL_STATES, JobJson, ResourceName, location_name
+from vertex_api.names import (
+    KINDS,
+    SUCCEEDED_STATES,
+    TERMINAL_STATES,
+    JobJson,
+    ResourceName,
+    closest_name,
+    did_you_mean,
+    location_name,
+)
 
-from ..errors import ComponentError, DeclarationErrors, Problem
+from ..errors import BuildFailed, ComponentError, DeclarationErrors, Problem
 from ..images import builders, registry
 from ..images.declaration import is_built_here
 from ..images.resource import build_context
 from ..jobs import lookup, metrics
-from ..jobs.failures import failure_report
+from ..jobs.failures import failure_report, join_names
 from ..jobs.references import levels, result_references
 from ..packages import SourceDistribution
 from ..plan.training import Defaults, Training, parse_spec
@@ -33,12 +44,16 @@ from ..runtime import emulator, storage, target
 from ..runtime.target import LOCAL_PREFIX, Target
 from ..schema import interpolation
 from ..schema.formats import PACKAGE_FOLDER
+from ..schema.source import SourceFile
+from ..settings.entries import included
 from ..settings.names import slug
 from ..settings.offline import SECRET, StackFile, read_stack
 from ..settings.settings import NAMESPACE, Settings
 from .target import follow
 
 VARS = "vars."
+_MAX_SEARCHED, _MAX_BYTES = 2_000, 1 << 20
+"""How many files of a project are searched for a job, and of which size."""
 _POLL_SECONDS = 0.3
 
 
@@ -99,11 +114,33 @@ class Source:
         """Return that of the same stack in another checkout of the project. Raises NoStack."""
         return Source(read_stack(root, self.stack), self.secrets)
 
-    def settings(self, variables: Mapping[str, Any]) -> Settings:
-        """Return the settings with other values of vars. Raises DeclarationErrors."""
+    def settings(self, variables: Mapping[str, Any], given: Collection[str] = ()) -> Settings:
+        """Return the settings with other values of vars; `--set` has those `given`. Raises DeclarationErrors."""
         own = json.loads(self._config.get(f"{NAMESPACE}:vars") or "{}")
         config = {**self._config, f"{NAMESPACE}:vars": json.dumps({**own, **variables})}
-        return Settings.load_from_config(self._project, self.stack, self.root, config)
+        return Settings.load_from_config(self._project, self.stack, self.root, config, given=given)
+
+    def undeclared(self, name: str, known: Collection[str]) -> str:
+        """Say that a job is not among those `known`, and where it is declared, or which files the stack includes."""
+        files, _ = included(self.root, SourceFile(""), json.loads(self._config.get(f"{NAMESPACE}:include") or "[]"))
+        includes, place = join_names([*files]) or "no files", f"{NAMESPACE}:include of the stack {self.stack}"
+        if declaring := next(self._declaring(name, files), ""):
+            return f"{name} is no job of this stack: {declaring} declares it; add that file to {place} ({includes})"
+        message = f"{name} is no job of this stack{did_you_mean(name, known)}"
+        if closest_name(name, known):
+            return message
+        return f"{message}; name the file that declares it in {place}, which has {includes}"
+
+    def _declaring(self, name: str, included: Collection[str]) -> Iterator[str]:
+        """Yield the files of the project that declare a job and are not included."""
+        for file in islice(_documents(self.root), _MAX_SEARCHED):
+            shown, content = str(file.relative_to(self.root)), b""
+            with suppress(OSError):
+                content = file.read_bytes() if file.stat().st_size <= _MAX_BYTES else b""
+            if shown not in included and name.encode() in content:
+                declared, _ = SourceFile(shown, content).parse()
+                if any(isinstance(jobs := declared.get(section), dict) and name in jobs for section in KINDS):
+                    yield shown
 
     def missing_secrets(self, trainings: Iterable[Training]) -> str:
         """Say which secrets jobs use that have no value, and how to give them; "" if there are none."""
@@ -116,6 +153,14 @@ class Source:
             return ""
         options = " ".join(f"--secret {name}" for name in needed)
         return f"uses secrets, which only Pulumi can decrypt; export each as a variable, and give {options}"
+
+
+def _documents(root: Path) -> Iterator[Path]:
+    """Yield the YAML and JSON files of a project, without hidden folders and what is installed."""
+    for folder, folders, files in os.walk(root):
+        visible = (each for each in sorted(folders) if each[0] != "." and each != "node_modules")
+        folders[:] = [each for each in visible if not (Path(folder) / each / "pyvenv.cfg").is_file()]
+        yield from (Path(folder) / each for each in sorted(files) if each.endswith((".yaml", ".yml", ".json")))
 
 
 def in_order(known: Mapping[str, Training], names: Iterable[str]) -> list[Training]:
@@ -185,6 +230,8 @@ class Runner:
     def __init__(self, source: Source, folder: Path, say: Callable[[str], None]) -> None:
         self._source, self.folder, self.say = source, folder, say
         self.buckets = folder / "gcs"
+        self._broken: dict[str, BuildFailed] = {}
+        """Images that cannot be built, by URI: jobs share them."""
         self._results: dict[str, str] = {}
         self._written: list[str] = []
 
@@ -248,6 +295,8 @@ class Runner:
             return str(image["uri"])
         context = build_context(settings.root, image)
         uri = f"localhost/{slug(settings.pulumi_project)}/{name}:{context.tag}"
+        if uri in self._broken:
+            raise self._broken[uri]
         if registry.Daemon().digest(uri) is None:
             declared = image.get("secrets", {})
             # Unresolved, a reference would become the secret.
@@ -255,7 +304,11 @@ class Runner:
             if missing := self._source.missing(used):
                 raise RunRefused(f"images.{name} {missing}")
             values = interpolation.resolve(declared, {"secrets": self._source.secrets})
-            builders.choose().build(context, uri, values, lambda line: self.say(f"{name}: {line}"))
+            try:
+                builders.choose().build(context, uri, values, lambda line: self.say(f"{name}: {line}"))
+            except BuildFailed as error:
+                self._broken[uri] = error
+                raise
         return uri
 
     def _package(self, settings: Settings, name: str, bucket: str) -> str:

@@ -30,6 +30,8 @@ from .entries import SECTIONS, Entries, Entry
 
 _JOB_TABLES = ("vars", "images", "packages", interpolation.DATA, "secrets", interpolation.JOBS)
 _OWN_KEYS = (LIFECYCLE, REHEARSE, SPEC)
+_COMMAND_LINE = SourceFile("--set")
+"""In place of the file, as the place of problems with its vars."""
 _CONTAINERS, _SECRET_FIELDS = {"containerSpec", "pythonPackageSpec"}, {"env", "args", "command"}
 _RESULT_AS_VALUE = "is known only after that job, so it can be used in texts only"
 # In the API, the inputs of a pipeline's task are free JSON.
@@ -54,13 +56,16 @@ class Declared:
     problems: list[Problem] = field(default_factory=list)
 
 
-def parse(entries: Entries, stack_file: SourceFile, stack: Mapping[str, Any], root: Path) -> Declared:
+def parse(
+    entries: Entries, stack_file: SourceFile, stack: Mapping[str, Any], root: Path, given: Collection[str] = ()
+) -> Declared:
     """Fill in the vars of all entries and validate them, each alone and the jobs together.
 
     `stack` has the values of the stack file by key, of which `vars`, `secrets`, `region` and `builder` count. `root` is
-    the project's folder, in which images and packages must have their files.
+    the project's folder, in which images and packages must have their files. The vars that are `given` have the values
+    of the option `--set`.
     """
-    parser = _Parser(entries, stack_file, stack, root)
+    parser = _Parser(entries, stack_file, stack, root, given)
     for entry in (entry for section in SECTIONS[1:] for entry in entries[section].values()):
         if too_many(parser.declared.problems):
             return parser.declared  # what is not parsed would seem to be missing
@@ -73,7 +78,9 @@ def parse(entries: Entries, stack_file: SourceFile, stack: Mapping[str, Any], ro
 class _Parser:
     """Parses entries one by one into what is `declared`."""
 
-    def __init__(self, entries: Entries, stack_file: SourceFile, stack: Mapping[str, Any], root: Path) -> None:
+    def __init__(
+        self, entries: Entries, stack_file: SourceFile, stack: Mapping[str, Any], root: Path, given: Collection[str]
+    ) -> None:
         self.declared = Declared()
         self._entries, self._stack_file, self._stack, self._root = entries, stack_file, stack, root
         self._resolved: list[Resolved] = []
@@ -83,9 +90,10 @@ class _Parser:
         is_valid = isinstance(overrides, Mapping)
         if not is_valid:
             self.declared.problems.append(stack_file.problem(("vars",), MUST_BE_OBJECT))
-        self._own_vars = (
-            {name: Entry(stack_file, "vars", name, value) for name, value in overrides.items()} if is_valid else {}
-        )
+        self._own_vars = {
+            name: Entry(_COMMAND_LINE if name in given else stack_file, "vars", name, value)
+            for name, value in (overrides.items() if is_valid else ())
+        }
         for entry in (*entries["vars"].values(), *self._own_vars.values()):
             if too_many(self.declared.problems):
                 break

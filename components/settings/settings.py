@@ -90,11 +90,12 @@ class Settings:
         prefix: str = "",
         secret_keys: Collection[str] = credentials.CONFIG_KEYS,
         records: Callable[[], Mapping[str, str]] = dict,
+        given: Collection[str] = (),
     ) -> "Settings":
         """Return the settings of a stack's config (`{"vertex-training:target": "local", …}`) and its included files.
 
-        `secret_keys` are the keys that are encrypted. `records` looks up those of earlier runs, by job. Raises
-        DeclarationErrors with all problems.
+        `secret_keys` are the keys that are encrypted. `records` looks up those of earlier runs, by job. The vars that
+        are `given` come from the option `--set`. Raises DeclarationErrors with all problems.
         """
         name = f"stacks/Pulumi.{stack}.yaml"
         file = root / name
@@ -109,7 +110,7 @@ class Settings:
         if too_many(problems):
             raise DeclarationErrors(_sorted(problems))
         stack += f"-{prefix.rstrip('-')}" if prefix else ""
-        declared = parse(entries, stack_file, values, root)
+        declared = parse(entries, stack_file, values, root, given)
         problems += declared.problems
         own_cloud = folders = None
         if is_cloud and "project" in values:

@@ -6,10 +6,12 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from vertex_training.cli import main
+from vertex_training.errors import BuildFailed
 from vertex_training.plan.training import Training, parse_spec
 from vertex_training.rehearsal import report
 from vertex_training.rehearsal.rehearse import Options, rehearse, shrink
@@ -82,6 +84,29 @@ def test_jobs_run_small_and_in_order(project: Write, tmp_path: Path, capfd: pyte
     assert "trainer: accuracy 0.5" in said and "trainer: succeeded" in said
     assert sorted(path.name for path in Path.cwd().rglob("*")) == before
     assert left(tmp_path) == []
+
+
+def test_an_image_that_cannot_be_built_is_tried_once(
+    project: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    tried = []
+
+    def build(_context: object, uri: str, *_: object) -> None:
+        tried.append(uri)
+        raise BuildFailed(f"{uri} cannot be built: no space")
+
+    monkeypatch.setattr("vertex_training.images.builders.choose", lambda: SimpleNamespace(build=build))
+    project("".join(f"  {name}: {job('pass')}" for name in ("one", "two")).replace(IMAGE, "${images.broken}"))
+    (Path.cwd() / "image").mkdir()
+    (Path.cwd() / "image" / "Dockerfile").write_text(f"FROM {IMAGE}\n# {tmp_path}\n")
+    with Path("jobs.yaml").open("a") as file:
+        file.write("images: {broken: {context: image}}\n")
+    assert rehearse(Options(save=tmp_path / "saved.json")) == 1
+    assert len(tried) == 1
+    told = [(each["outcome"], each["reason"]) for each in saved(tmp_path / "saved.json").values()]
+    assert told == [("failed", f"{tried[0]} cannot be built: no space")] * 2
+    said = capfd.readouterr().err
+    assert "one: failed" in said and "two: failed" in said
 
 
 def test_a_preview_says_which_jobs_run(project: Write, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

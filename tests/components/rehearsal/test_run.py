@@ -1,18 +1,23 @@
 """`vertex-training run`: a declared job with other values, in a target that is gone afterwards."""
 
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from vertex_training.cli import main
 from vertex_training.rehearsal.run import run
 from vertex_training.rehearsal.target import throw_away
 
 from tests.vertex_emulator.running import IMAGE, until
 
 from .declared import WRITE, Write, job, left
+
+PAGE = Path(__file__).parents[3] / "docs" / "run.md"
 
 
 def test_values_of_a_run_change_nothing_else(project: Write, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -33,6 +38,26 @@ def test_values_of_a_run_change_nothing_else(project: Write, tmp_path: Path, cap
     assert left(tmp_path) == []
 
 
+def test_the_page_sets_an_item_of_a_list(project: Write, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (shown,) = re.findall(r"vertex-training (run .*args\[0\].*)", PAGE.read_text())
+    project("  digits: " + job("import sys; print('args', *sys.argv[1:])", "--epochs=9", "b"))
+    assert main([*shlex.split(shown), "--output", str(tmp_path / "out")]) == 0
+    assert "workerpool0-0  args --epochs=1 b" in capfd.readouterr().out
+    field = "jobSpec.workerPoolSpecs[0].containerSpec"
+    project("  digits: " + job("import os, sys; print('args', *sys.argv[1:], os.environ['E'])"))
+    assert (
+        run(
+            "digits",
+            None,
+            [f"{field}.args[0]=a", f"{field}.args[1]=b", f"{field}.env[0]={{name: E, value: x}}"],
+            [],
+            None,
+        )
+        == 0
+    )
+    assert "workerpool0-0  args a b x" in capfd.readouterr().out
+
+
 def test_metrics_are_printed_when_a_job_ends(project: Write, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     first = job(f"{WRITE}; open(p + '/metrics.json', 'w').write('{{\"loss\": {{\"test\": 0.25}}}}')")
     second = job(f"{WRITE}; open(p + '/metrics.json', 'w')", "${jobs.first.modelDir}")
@@ -50,7 +75,10 @@ def test_the_exit_code_is_that_of_the_container(
     project("  train: " + job("import sys; sys.exit(int(sys.argv[1]))", "${vars.code}"))
     # The vars of a stack for Google Cloud hold, and neither its guardrails nor its secrets are needed.
     assert run("train", "dev", [], [], None) == 5
-    assert "train: FAILED: The replica workerpool0-0 exited with a non-zero status of 5." in capfd.readouterr().err
+    shown, said = capfd.readouterr()
+    assert said.endswith("train: FAILED: The replica workerpool0-0 exited with a non-zero status of 5.\n")
+    # The service's text ends with a link to the console, which has no log of this job.
+    assert "service  The replica workerpool0-0 exited" in shown and "console.cloud" not in shown
     assert left(tmp_path) == []
 
 
@@ -96,10 +124,24 @@ def test_no_image_is_built_without_its_secrets(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("trian", None, [], [], None), "trian is no job of this stack; did you mean train?"),
+        (("trian", None, [], [], None), "trian is no job of this stack; did you mean train?\n"),
+        (
+            ("other", None, [], [], None),
+            "other is no job of this stack; known: train; name the file that declares it in vertex-training:include of "
+            "the stack local, which has jobs.yaml\n",
+        ),
+        (
+            ("census", None, [], [], None),
+            "census is no job of this stack: training/census.yaml declares it; add that file to "
+            "vertex-training:include of the stack local (jobs.yaml)\n",
+        ),
         (("train", "prod", [], [], None), 'there is no stack file of "prod"'),
         (("train", None, ["vars.code"], [], None), "--set: vars.code must be vars.NAME=VALUE or FIELD=VALUE"),
-        (("train", None, ["vars.cod=1"], [], None), "cod"),
+        (("train", None, ["vars.cod=1"], [], None), "  --set: vars.cod: nothing uses it; did you mean code?"),
+        (("train", None, ["vars.code=${jobs.x}"], [], None), "  --set: vars.code: ${jobs.x} must be written where"),
+        (("train", "dev", ["vars.cod=1"], [], None), "  --set: vars.cod: nothing uses it"),
+        (("train", None, ["jobSpec.workerPoolSpecs[0].containerSpec.args[1]=b"], [], None), "--set: jobSpec.work"),
+        (("train", None, ["args[0]=b"], [], None), "--set: args: unknown field"),
         (("train", None, ["jobSpec.workerPoolSpecs[4].replicaCount=1"], [], None), "--set: jobSpec.workerPoolSpecs[4]"),
         (("train", None, ["jobSpec.scheduling.timeout=fast"], [], None), "--set: jobSpec.scheduling.timeout: "),
         (("train", None, [], ["nowhere"], None), "--secret: the variable nowhere is not set"),
@@ -112,7 +154,10 @@ def test_a_slip_runs_nothing(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    project("  train: " + job("pass"))
+    project("  train: " + job("pass", "${vars.code}") if "vars" in str(arguments) else "  train: " + job("pass"))
+    for file in ("training/census.yaml", ".hidden/other.yaml", "venv/lib/other.yaml", "venv/pyvenv.cfg"):
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+        Path(file).write_text(f"customJobs: {{{Path(file).stem}: {{}}}}\n")
     assert run(*arguments) == 2
     shown = capsys.readouterr().err
     assert shown.startswith("vertex-training: ") and message in shown
