@@ -12,7 +12,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "ci.md"
 
 def texts() -> tuple[str, str]:
     """The files for GitHub Actions and for GitLab."""
-    github, gitlab = re.findall(r"```yaml\n(.*?)\n```\n", PAGE.read_text(), re.DOTALL)
+    github, gitlab = re.findall(r"```yaml\n((?:name|\.google):.*?)\n```\n", PAGE.read_text(), re.DOTALL)
     return f"{github}\n", f"{gitlab}\n"
 
 

@@ -1,6 +1,7 @@
 """Pages about the target gcp: what they state as fact is what the program does."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import yaml
 from vertex_training.schema import shapes
 
 from tests.components.targets.gcp.graph import forget_loops, graph
+from tools.template import tracked_files
 from vertex_api.validation.shape import canonicalize
 from vertex_emulator.faults import FAULT_FIELDS, FAULT_KINDS
 
@@ -27,9 +29,15 @@ def test_the_program_for_adopting_runs() -> None:
     assert len(made.of("Repository")) == 1 and len(made.of("RepositoryIamMember")) == 2
 
 
-@pytest.mark.parametrize("page", ["configuration", "environments", "cost", "regions", "schedules"])
-def test_stack_files_and_declarations_on_pages_are_valid(page: str) -> None:
+def yaml_blocks(page: str) -> list[str]:
+    """Return the YAML on a page but the pipelines on that of CI."""
     blocks = re.findall(r"^```yaml\n(.*?)^```", (DOCS / f"{page}.md").read_text(), re.MULTILINE | re.DOTALL)
+    return [block for block in blocks if not block.startswith(("name: training\non:", ".google:"))]
+
+
+@pytest.mark.parametrize("page", ["configuration", "ci", "cost", "regions", "schedules"])
+def test_stack_files_and_declarations_on_pages_are_valid(page: str) -> None:
+    blocks = yaml_blocks(page)
     assert blocks
     for block in blocks:
         shown = yaml.safe_load(block)
@@ -42,8 +50,8 @@ def test_stack_files_and_declarations_on_pages_are_valid(page: str) -> None:
         assert problems == [], block
 
 
-def test_the_environments_page_shows_the_shipped_prod() -> None:
-    (shown,) = re.findall(r"^```yaml\n(.*?)^```", (DOCS / "environments.md").read_text(), re.MULTILINE | re.DOTALL)
+def test_the_page_on_promotion_shows_the_shipped_prod() -> None:
+    (shown,) = yaml_blocks("ci")
     shipped = yaml.safe_load((DOCS.parent / "stacks" / "Pulumi.prod.yaml").read_text())["config"]
     for key, value in yaml.safe_load(shown).items():
         assert shipped[key] == value or "DEV_PROJECT" in str(shipped[key]), key
@@ -64,6 +72,26 @@ def test_the_template_offers_the_documented_quota_project() -> None:
         assert f"   {key}" in (DOCS / "first-run.md").read_text()
         assert f"  # {key}" in stack
     assert "gcp:userProjectOverride" in yaml.safe_load(stack.replace("# gcp:", "gcp:"))["config"]
+
+
+def test_what_the_template_offers_in_comments_is_valid() -> None:
+    stack = (ROOT / "template" / "stacks" / "Pulumi.dev.yaml").read_text()
+    config = yaml.safe_load(stack.replace("# vertex-training:", "vertex-training:"))["config"]
+    assert {"vertex-training:identity", "vertex-training:guardrails"} <= config.keys() - yaml.safe_load(stack)["config"]
+    keys = {key.removeprefix("vertex-training:"): value for key, value in config.items() if not key.startswith("gcp:")}
+    _, problems = canonicalize(shapes.Stack, keys)
+    assert problems == []
+
+
+def test_the_address_of_the_repository_stands_in_one_place() -> None:
+    urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
+    address = urls["Homepage"].removeprefix("https://github.com/")
+    assert all(address in url for url in urls.values())
+    texts = {file: (ROOT / file).read_bytes().decode(errors="replace") for file in tracked_files()}
+    assert [file for file, text in texts.items() if address in text] == ["pyproject.toml"]
+    assert texts["pyproject.toml"].count(address) == len(urls)
+    for page in ("install", "releasing"):
+        assert "`project.urls`" in texts[f"docs/{page}.md"]
 
 
 def test_pages_agree_on_the_roles_of_previews() -> None:

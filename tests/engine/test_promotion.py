@@ -24,7 +24,7 @@ from tests.registry import NEEDED, PASSWORD, Registry, registry
 from tests.vertex_emulator.running import RunningEmulator
 
 pytestmark = NEEDED
-PAGE = CHECKOUT / "docs" / "environments.md"
+PAGE = CHECKOUT / "docs" / "ci.md"
 TOKEN = "canary-of-a-secret-value"
 _MAX_OWN_LAYER_BYTES = 10_000_000
 

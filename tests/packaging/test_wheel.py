@@ -82,6 +82,8 @@ def test_the_metadata_name_licence_version_and_links() -> None:
     assert "LICENSE" in info.get_all("License-File", [])
     assert {url.partition(",")[0] for url in info.get_all("Project-URL", [])} >= {"Homepage", "Changelog"}
     assert info["Requires-Python"] == ">=3.11"
+    versions = [each for each in info.get_all("Classifier", []) if ":: Python :: 3." in each]
+    assert versions[0].endswith(" 3.11") and any(each.endswith(" {}.{}".format(*sys.version_info)) for each in versions)
     assert str(info.get_payload()).startswith("# vertex-training")
 
 

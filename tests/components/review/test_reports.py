@@ -59,9 +59,9 @@ def test_the_page_shows_the_last_runs(tmp_path: Path) -> None:
 
 
 def test_the_page_shows_the_guardrail_violations(tmp_path: Path) -> None:
-    rules = {"machineTypes": ["n1-*", "g2-*"], "requireTimeout": True, "maxTimeout": "86400s"}
+    (rules,) = re.findall(r"^```yaml\nvertex-training:guardrails:\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     with pytest.raises(DeclarationErrors) as refused:
-        page_settings(tmp_path, guardrails=rules)
+        page_settings(tmp_path, guardrails=yaml.safe_load(rules))
     assert blocks("2 problems") == [str(refused.value)]
 
 
