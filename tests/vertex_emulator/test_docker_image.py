@@ -1,10 +1,14 @@
-"""emulator_image/Dockerfile: built and run as docs/testing.md says, with the daemon's socket."""
+"""emulator_image/: built and run as docs/suites.md and docs/testing.md say, by shells and by test suites."""
 
+import contextlib
+import fcntl
+import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -12,26 +16,42 @@ import requests
 
 from tests.ports import reserve_port
 from tests.vertex_emulator.running import IMAGE, PARENT, command, custom_job, pool, until
+from tools.setup import cache_folder
 
 ROOT = Path(__file__).parents[2]
+SUITES = Path(__file__).parent / "suites"
+PAGE = (ROOT / "docs" / "suites.md").read_text()
 TAG = "vertex-training-tests/emulator"  # stays, so that the next run finds its layers
-BUILD, RUN, PUBLISH = (
+BUILD, RUN, USE = re.findall(r"```sh\n(docker.*?|TOKEN=.*?)```", PAGE, re.DOTALL)
+(OWN_FOLDER,) = (
     block
     for block in re.findall(r"```sh\n(.*?)```", (ROOT / "docs" / "testing.md").read_text(), re.DOTALL)
-    if "docker " in block
+    if "docker run" in block
 )
+SOCKET, GROUP = "--volume=/var/run/docker.sock:/var/run/docker.sock", Path("/var/run/docker.sock").stat().st_gid
+TESTCONTAINERS = {**os.environ, "TESTCONTAINERS_RYUK_DISABLED": "true", "TESTCONTAINERS_HOST_OVERRIDE": "localhost"}
+"""What the page names: no image of the reaper is pulled, and this machine may be a container itself."""
 
 
-def shell(script: str, folder: Path, container: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run a block of the page with names that are nobody else's."""
-    script = re.sub(r"(--tag|^ +)(\s?)vertex-emulator\b", rf"\1\2{TAG}", script, flags=re.MULTILINE)
-    script = script.replace("--name vertex-emulator", f"--name {container}").replace(
-        "exec vertex-emulator", f"exec {container}"
-    )
-    environment = {**os.environ, **variables}
+def shell(script: str, folder: Path, container: str) -> str:
+    """What a block of a page prints with names that are nobody else's."""
+    script = re.sub(r"(--tag|^ +|docker.sock)(\s)vertex-emulator\b", rf"\1\2{TAG}", script, flags=re.MULTILINE)
+    script = re.sub(r"(--name|exec|stop) vertex-emulator\b", rf"\1 {container}", script)
     return subprocess.run(
-        ["sh", "-euc", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=True
-    )
+        ["sh", "-euc", script],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    ).stdout
+
+
+def containers(**labels: str) -> list[str]:
+    """The ids of containers."""
+    filters = [f"--filter=label={name}={value}" for name, value in labels.items()]
+    listed = subprocess.run(["docker", "ps", "--all", "--quiet", *filters], capture_output=True, text=True, check=True)
+    return listed.stdout.split()
 
 
 @pytest.fixture(scope="module")
@@ -47,17 +67,66 @@ def image() -> str:
 
 
 @pytest.fixture
-def container(image: str, tmp_path: Path) -> Iterator[str]:
-    """The name of a container that the test starts on `tmp_path/.emulator`."""
+def container(image: str) -> Iterator[str]:
+    """The name of a container that the test starts."""
     name = f"vertex-training-tests-emulator-{os.getpid()}"
     yield name
-    subprocess.run(["docker", "rm", "--force", name], capture_output=True, check=True)
-    assert command("reset", "--yes", data=tmp_path / ".emulator").returncode == 0
+    subprocess.run(["docker", "rm", "--force", "--volumes", name], capture_output=True)
+
+
+def test_one_line_starts_an_emulator_that_leaves_nothing(container: str, tmp_path: Path) -> None:
+    with reserve_port() as port:
+        shell(RUN.replace("127.0.0.1:8600:", f"127.0.0.1:{port}:"), tmp_path, container)
+    url = f"http://127.0.0.1:{port}"
+    until(lambda: _status(f"{url}/healthz") == 401, "the start")
+    use, stop = USE.replace(":8600", f":{port}").split("docker stop")
+    printed = shell(use, tmp_path, container)
+    assert printed.startswith("{}running ") and "data       /var/lib/docker/" in printed
+
+    token = shell(use.partition("\n")[0] + "; echo $TOKEN", tmp_path, container).strip()
+    headers = {"Authorization": f"Bearer {token}"}
+    bucket = f"{url}/storage/v1/b?project=local"
+    requests.post(bucket, json={"name": "inside"}, headers=headers, timeout=30).raise_for_status()
+    short, endless = (
+        requests.post(
+            f"{url}/v1/{PARENT}/customJobs", json=custom_job(pool(script)), headers=headers, timeout=30
+        ).json()["name"]
+        for script in ("open('/gcs/inside/model.txt', 'w').write('42')", "import time; time.sleep(1000)")
+    )
+
+    def state(job: str) -> str:
+        return str(requests.get(f"{url}/v1/{job}", headers=headers, timeout=30).json()["state"])
+
+    until(lambda: state(short) == "JOB_STATE_SUCCEEDED" and state(endless) == "JOB_STATE_RUNNING", "the jobs")
+    model = f"{url}/storage/v1/b/inside/o/model.txt?alt=media"
+    assert requests.get(model, headers=headers, timeout=30).text == "42"
+    label = {"vertex-training.emulator.job": endless.rpartition("/")[2]}
+    assert len(containers(**label)) == 1
+    volume = _inspect(container)["Mounts"]
+    shell(f"docker stop{stop}", tmp_path, container)
+    assert containers(**label) == []
+    names = [mount["Name"] for mount in volume if mount["Type"] == "volume"]
+    until(
+        lambda: subprocess.run(["docker", "volume", "inspect", *names], capture_output=True).returncode, "the removal"
+    )
+
+
+def _status(url: str) -> int:
+    try:
+        return requests.get(url, timeout=30).status_code
+    except requests.ConnectionError:
+        return 0
+
+
+def _inspect(container: str) -> Mapping[str, list[dict[str, str]]]:
+    done = subprocess.run(["docker", "inspect", container], capture_output=True, text=True, check=True)
+    (found,) = json.loads(done.stdout)
+    return dict(found)
 
 
 def test_a_job_writes_to_the_machine_s_bucket_folder(container: str, tmp_path: Path) -> None:
-    """The page's commands, and a client on the machine; `vertex-emulator stop` from outside ends the container."""
-    shell(RUN, tmp_path, container)
+    """The commands for a folder of one's own, and a client on the machine; `stop` from outside ends the container."""
+    shell(OWN_FOLDER, tmp_path, container)
     data = tmp_path / ".emulator"
     url = json.loads(command("env", "--json", data=data).stdout)["STORAGE_EMULATOR_HOST"]
     job = custom_job(pool("open('/gcs/outside/model.txt', 'w').write('42')"))
@@ -68,27 +137,84 @@ def test_a_job_writes_to_the_machine_s_bucket_folder(container: str, tmp_path: P
     assert command("stop", data=data).stdout == "stopped\n"
     waited = subprocess.run(["docker", "wait", container], capture_output=True, text=True, check=True, timeout=60)
     assert waited.stdout == "0\n"
+    assert command("reset", "--yes", data=data).returncode == 0
 
 
-def test_a_published_port_needs_the_token_that_env_sets(container: str, tmp_path: Path) -> None:
-    data = tmp_path / ".emulator"
-    data.mkdir(mode=0o700)
-    with reserve_port() as port:
-        shell(PUBLISH.replace("8600", str(port)), tmp_path, container, VERTEX_EMULATOR_DATA=str(data))
-    until((data / "endpoint.json").exists, "the start")
-    printed = subprocess.run(
-        ["docker", "exec", container, "vertex-emulator", "env", "--json"], capture_output=True, text=True, check=True
-    ).stdout
-    variables = json.loads(printed)
-    assert variables["STORAGE_EMULATOR_HOST"] == f"http://127.0.0.1:{port}"
-    jobs = f"http://127.0.0.1:{port}/v1/{PARENT}/customJobs"
-    assert requests.get(jobs, timeout=30).status_code == 401
-    token = Path(variables["CLOUDSDK_AUTH_ACCESS_TOKEN_FILE"]).read_text().strip()
-    assert requests.get(jobs, headers={"Authorization": f"Bearer {token}"}, timeout=30).json() == {}
+@pytest.mark.parametrize(
+    ("options", "code", "remedy"),
+    [
+        ([], 1, "--volume /var/run/docker.sock:/var/run/docker.sock"),
+        ([SOCKET, "--network=host"], 1, "set VERTEX_EMULATOR_DATA"),
+        ([SOCKET, f"--user=65534:{GROUP}"], 1, "set VERTEX_EMULATOR_DATA"),
+    ],
+    ids=["no socket", "the machine's network", "not root"],
+)
+def test_what_cannot_work_is_one_line(options: list[str], code: int, remedy: str, image: str) -> None:
+    done = subprocess.run(["docker", "run", "--rm", *options, image], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr.count("\n")) == (code, 1), done.stderr
+    assert remedy in done.stderr
 
 
-def test_a_data_folder_of_the_container_is_rejected(image: str) -> None:
-    done = subprocess.run(["docker", "run", "--rm", image], capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "set VERTEX_EMULATOR_DATA" in done.stderr
+def test_the_image_has_the_base_of_the_tests() -> None:
     assert IMAGE in (ROOT / "emulator_image" / "Dockerfile").read_text()
+
+
+@pytest.mark.parametrize(
+    ("language", "file"), [("go", "training_test.go"), ("java", "src/test/java/TrainingTest.java")]
+)
+def test_the_page_shows_the_suites(language: str, file: str) -> None:
+    (shown,) = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+    assert shown == (SUITES / language / file).read_text()
+
+
+@contextlib.contextmanager
+def _copied(language: str) -> Iterator[Path]:
+    """A suite that uses the tests' image, in a folder that keeps what is compiled, for one process at a time."""
+    files = {
+        path.relative_to(SUITES): path.read_bytes() for path in sorted((SUITES / language).rglob("*")) if path.is_file()
+    }
+    copy = cache_folder() / f"suites-{hashlib.sha256(repr(files).encode()).hexdigest()[:12]}"
+    copy.mkdir(parents=True, exist_ok=True)
+    with (copy / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for path, content in files.items():
+            target = copy / path
+            if not target.exists():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(content.replace(b'"vertex-emulator"', f'"{TAG}"'.encode()))
+        yield copy / language
+
+
+def test_a_suite_in_go_passes(image: str) -> None:
+    """Compiled once, in some minutes: Google's library is large."""
+    go = shutil.which("go") or shutil.which("/usr/local/go/bin/go")
+    if go is None:
+        pytest.skip("needs Go")
+    with _copied("go") as suite:
+        if not (suite / "training.test").exists():
+            had = subprocess.run([go, "mod", "download"], cwd=suite, capture_output=True, text=True)
+            if had.returncode:
+                pytest.skip(f"its modules cannot be had here: {had.stderr.strip().splitlines()[-1]}")
+            subprocess.run([go, "test", "-c", "-o", "training.test"], cwd=suite, check=True)
+        tested = subprocess.run(
+            ["./training.test", "-test.v"], cwd=suite, env=TESTCONTAINERS, capture_output=True, text=True, timeout=120
+        )
+    assert re.findall("^ *--- PASS: (.*) ", tested.stdout, re.MULTILINE) == [
+        "TestTraining",
+        "TestTraining/succeeds",
+        "TestTraining/fails",
+        "TestTraining/is_refused",
+    ], tested.stdout + tested.stderr
+
+
+def test_a_suite_in_java_passes(image: str) -> None:
+    maven = shutil.which("mvn")
+    if maven is None:
+        pytest.skip("needs Maven")
+    with _copied("java") as suite:
+        tested = subprocess.run(
+            [maven, "-B", "test"], cwd=suite, env=TESTCONTAINERS, capture_output=True, text=True, timeout=600
+        )
+    if missing := re.search("Could not resolve dependencies.*|could not be resolved.*", tested.stdout):
+        pytest.skip(f"its packages cannot be had here: {missing[0]}")
+    assert "Tests run: 3, Failures: 0, Errors: 0, Skipped: 0" in tested.stdout, tested.stdout + tested.stderr
