@@ -28,7 +28,7 @@ BUILD, RUN, USE = re.findall(r"```sh\n(docker.*?|TOKEN=.*?)```", PAGE, re.DOTALL
     for block in re.findall(r"```sh\n(.*?)```", (ROOT / "docs" / "testing.md").read_text(), re.DOTALL)
     if "docker run" in block
 )
-SOCKET, GROUP = "--volume=/var/run/docker.sock:/var/run/docker.sock", Path("/var/run/docker.sock").stat().st_gid
+SOCKET = "/var/run/docker.sock"
 TESTCONTAINERS = {**os.environ, "TESTCONTAINERS_RYUK_DISABLED": "true", "TESTCONTAINERS_HOST_OVERRIDE": "localhost"}
 """What the page names: no image of the reaper is pulled, and this machine may be a container itself."""
 
@@ -140,19 +140,16 @@ def test_a_job_writes_to_the_machine_s_bucket_folder(container: str, tmp_path: P
     assert command("reset", "--yes", data=data).returncode == 0
 
 
-@pytest.mark.parametrize(
-    ("options", "code", "remedy"),
-    [
-        ([], 1, "--volume /var/run/docker.sock:/var/run/docker.sock"),
-        ([SOCKET, "--network=host"], 1, "set VERTEX_EMULATOR_DATA"),
-        ([SOCKET, f"--user=65534:{GROUP}"], 1, "set VERTEX_EMULATOR_DATA"),
-    ],
-    ids=["no socket", "the machine's network", "not root"],
-)
-def test_what_cannot_work_is_one_line(options: list[str], code: int, remedy: str, image: str) -> None:
-    done = subprocess.run(["docker", "run", "--rm", *options, image], capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr.count("\n")) == (code, 1), done.stderr
-    assert remedy in done.stderr
+def test_what_cannot_work_is_one_line(image: str) -> None:
+    mounted = f"--volume={SOCKET}:{SOCKET}"
+    for options, remedy in (
+        ([], mounted.replace("=", " ")),
+        ([mounted, "--network=host"], "set VERTEX_EMULATOR_DATA"),
+        ([mounted, f"--user=65534:{Path(SOCKET).stat().st_gid}"], "set VERTEX_EMULATOR_DATA"),
+    ):
+        done = subprocess.run(["docker", "run", "--rm", *options, image], capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+        assert remedy in done.stderr
 
 
 def test_the_image_has_the_base_of_the_tests() -> None:
@@ -211,9 +208,11 @@ def test_a_suite_in_java_passes(image: str) -> None:
     maven = shutil.which("mvn")
     if maven is None:
         pytest.skip("needs Maven")
+    # Compiling itself, Java takes three times as long.
+    environment = {**TESTCONTAINERS, "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
     with _copied("java") as suite:
         tested = subprocess.run(
-            [maven, "-B", "test"], cwd=suite, env=TESTCONTAINERS, capture_output=True, text=True, timeout=600
+            [maven, "-B", "test"], cwd=suite, env=environment, capture_output=True, text=True, timeout=600
         )
     if missing := re.search("Could not resolve dependencies.*|could not be resolved.*", tested.stdout):
         pytest.skip(f"its packages cannot be had here: {missing[0]}")
