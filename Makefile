@@ -51,9 +51,10 @@ bench: venv setup  ## measure against other tools
 lock: venv  ## pin what pyproject.toml requires in the lock files, keeping the versions that still fit
 	@.venv/bin/python -m tools.lock
 
-types: venv  ## generate vertex_api/types.py from the API's discovery document, and the JSON Schemas for editors
+types: venv  ## generate vertex_api/types.py, the JSON Schemas for editors, and the pages of reference
 	@.venv/bin/python -m tools.discovery
 	@.venv/bin/python -m tools.schemas
+	@.venv/bin/python -m tools.reference
 
 venv:
 	@$(SETUP) python dev

@@ -134,7 +134,7 @@ exit codes: 0 converted; 1 the job cannot be converted, with a line for each rea
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command that the arguments name, and return the exit code."""
-    args = _parser().parse_args(arguments)
+    args = build().parse_args(arguments)
     try:
         with _terminable():
             code: int = args.run(args)
@@ -170,7 +170,8 @@ def _terminable() -> Iterator[None]:
             signal.signal(each, signal.SIG_DFL)
 
 
-def _parser() -> Parser:
+def build() -> Parser:
+    """Return the parser of all commands; `run` of what it parses is the function of one."""
     parser = Parser("vertex-training", description="Vertex AI custom training as code.")
     parser.epilog = _EXIT_CODES
     parser.add_argument("--version", action="version", version=__version__)

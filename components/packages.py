@@ -33,6 +33,7 @@ from .schema.formats import PACKAGE_FOLDER
 from .schema.source import explain_outside
 
 PythonPackageArgs = shapes.PythonPackage
+"""The keys of a Python package, as a TypedDict; docs/configuration.md#packages describes them."""
 
 SCRIPT_PACKAGE = "aiplatform_custom_trainer_script"
 """The package that a script is installed as; a job runs its module `task`."""
@@ -64,13 +65,14 @@ class PythonPackageProvider(Provider):
 class PythonPackage(DynamicResource):
     """A source distribution in the staging folder, for a job's `packageUris`.
 
+        package = PythonPackage("trainer", {"path": "trainer"})
+
     - `args`: either `path` (a folder with a pyproject.toml or setup.py) or `script` (a Python file) with
       `requirements`; both are relative to the program's folder.
     - `opts`: Pulumi's options. Let jobs depend on the package that they install.
     - `foundation`: whose staging folder it goes to; by default as for `CustomJob`.
 
-    Outputs: `uri`, known in a preview, is `<staging>/packages/<name>-<digest of its content>.tar.gz`, and `reference`
-    the same as plain text.
+    Outputs: `uri`, known in a preview; `reference` is the same as plain text.
 
     Errors: `pulumi up` fails with `errors.UploadFailed` if the staging folder does not take the package, or if its
     files have changed since the preview.
@@ -78,6 +80,9 @@ class PythonPackage(DynamicResource):
 
     output_names = ("uri",)
     uri: pulumi.Output[str]
+    """Where the package is: `STAGING/packages/NAME-DIGEST.tar.gz`, with a digest of its content."""
+    reference: str
+    """The `uri` as plain text, for code that needs it while the program runs."""
 
     def __init__(
         self,
@@ -89,7 +94,6 @@ class PythonPackage(DynamicResource):
     ) -> None:
         foundation = foundation or default_foundation()
         distribution = SourceDistribution.of(Path.cwd(), name, args)
-        #: The URI as plain text, for code that needs it while the program runs.
         self.reference = f"{foundation.defaults.folder}/{PACKAGE_FOLDER}/{name}-{distribution.tag}.tar.gz"
         props = {
             "uri": self.reference,

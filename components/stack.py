@@ -44,10 +44,12 @@ _RUN_KEYS = ("name", "page", "logs")
 
 
 class Images:
-    """A stack's images: `uris` by name, and the resources of those that are built here, `built`.
+    """The images of a stack."""
 
-    A URI is plain text, except for an image of another stack, which is an output of that stack.
-    """
+    built: Mapping[str, TrainingImage]
+    """The resources of the images that are built here, by name."""
+    uris: Mapping[str, pulumi.Input[str]]
+    """The URIs by name: plain text, except for an image of another stack, which is an output of that stack."""
 
     def __init__(self, settings: Settings, foundation: Foundation, parent: pulumi.Resource | None = None) -> None:
         self.built = {
@@ -71,7 +73,7 @@ class Images:
             )
             for stack in sorted(other_stacks)
         }
-        self.uris: dict[str, pulumi.Input[str]] = {
+        self.uris = {
             name: self.built[name].reference
             if name in self.built
             else image.get("uri")
@@ -81,9 +83,9 @@ class Images:
 
     @property
     def pinned(self) -> dict[str, pulumi.Input[str]]:
-        """URIs by name for other stacks to run: of an image that is built here with its digest, once that is known.
+        """The URIs for other stacks to run: of an image that is built here with its digest, once that is known.
 
-        An image whose build has failed has `None`.
+        An image whose build has failed has None.
         """
         return {name: _pinned(self.built[name]) if name in self.built else uri for name, uri in self.uris.items()}
 
@@ -107,7 +109,12 @@ def _promoted(stack: pulumi.StackReference, image: str) -> pulumi.Output[str]:
 
 
 class Packages:
-    """A stack's source distributions: `uris` by name, plain text, and the resources that upload them, `built`."""
+    """The Python packages of a stack."""
+
+    built: Mapping[str, PythonPackage]
+    """The resources that upload them, by name."""
+    uris: Mapping[str, str]
+    """The URIs by name, plain text."""
 
     def __init__(self, settings: Settings, foundation: Foundation, parent: pulumi.Resource | None = None) -> None:
         opts = pulumi.ResourceOptions(parent=parent)
@@ -280,7 +287,10 @@ class Jobs:
 
 
 class Schedules:
-    """A stack's schedules, `resources` by name. Jobs with `lifecycle.run: scheduled` are submitted by them alone."""
+    """The schedules of a stack. Jobs with `lifecycle.run: scheduled` are submitted by them alone."""
+
+    resources: Mapping[str, Schedule]
+    """The resources, by name."""
 
     def __init__(
         self,
@@ -290,11 +300,11 @@ class Schedules:
         parent: pulumi.Resource | None = None,
     ) -> None:
         scheduled = settings.scheduled
-        self.resources: dict[str, Schedule] = {}
+        resources: dict[str, Schedule] = {}
         for each in settings.schedules:
             trainings = [scheduled[name] for name in each.jobs]
             dependencies = [resource for training in trainings for resource in sources.built(training)]
-            self.resources[each.name] = Schedule(
+            resources[each.name] = Schedule(
                 settings.named(each.name),
                 {
                     "cron": each.cron,
@@ -309,3 +319,4 @@ class Schedules:
                 pulumi.ResourceOptions(parent=parent, depends_on=dependencies),
                 foundation=foundation,
             )
+        self.resources = resources

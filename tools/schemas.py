@@ -2,13 +2,14 @@
 
     python -m tools.schemas [--check]
 
-Descriptions are the first sentences of the API's discovery document, and those of docs/configuration.md.
+Descriptions are the first sentences of the API's discovery document, and those of docs/configuration.md. In the tables
+of that page, the column "Type" is written from the types too, and "required" in the column "Default".
 """
 
 import json
 import re
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from pathlib import Path
 from typing import Any, Literal, Required, get_args, get_origin, get_type_hints
 
@@ -26,6 +27,8 @@ from vertex_api.scalars import Boolean, Double, Duration, Int32, Int64, Numbered
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "components" / "schema"
+_PAGE = Path("docs") / "configuration.md"
+_TABLE = re.compile(r"(?:^\| `[^`]+` \|.*\n)+", re.MULTILINE)
 REFERENCE = r"\$\{[^}]+\}"
 _ALONE = f"^{REFERENCE}$"
 _SECURE = {"type": "object", "properties": {"secure": {"type": "string"}}, "required": ["secure"]}
@@ -178,22 +181,75 @@ def _without_prefix(description: str) -> str:
 
 def _shape_descriptions(markdown: str) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield what the tables of docs/configuration.md say on each key of declarations and stack files, by shape."""
-    inherited = shapes.Declarations.__annotations__.keys()
-    key_sets = {name: value.__annotations__.keys() for name, value in vars(shapes).items() if is_typeddict(value)}
-    for rows in re.findall(r"(?:^\| `[^`]+` \|.*\n)+", markdown, re.MULTILINE):
+    for rows in _TABLE.findall(markdown):
         cells = re.findall(r"^\| `([^`]+)` \|[^|]*\|[^|]*\|([^|]*)\|", rows, re.MULTILINE)
         descriptions = {key: re.sub(r",? ?\[(below|images|jobs)\]\([^)]*\)", "", cell).strip() for key, cell in cells}
-        yield from (
-            (name, descriptions)
-            for name, keys in key_sets.items()
-            if descriptions and descriptions.keys() in (keys, keys - inherited)
-        )
+        yield from ((name, descriptions) for name in _shapes_with(descriptions.keys()))
+
+
+def _shapes_with(keys: Set[str]) -> Iterator[str]:
+    """Yield the names of the shapes that a table with these keys describes."""
+    inherited = shapes.Declarations.__annotations__.keys()
+    for name, shape in vars(shapes).items():
+        if (
+            is_typeddict(shape)
+            and keys
+            and keys in (shape.__annotations__.keys(), shape.__annotations__.keys() - inherited)
+        ):
+            yield name
+
+
+def with_types(markdown: str) -> str:
+    """Return docs/configuration.md with the types of the shapes. A type that has a link stays as it is written."""
+
+    def table(rows: re.Match[str]) -> str:
+        keys = re.findall(r"^\| `([^`]+)` \|", rows[0], re.MULTILINE)
+        for name in _shapes_with({*keys}):
+            hints = get_type_hints(getattr(shapes, name), include_extras=True)
+            lines = zip(keys, rows[0].splitlines(keepends=True), strict=True)
+            return "".join(_with_type(line, hints[key]) for key, line in lines)
+        return rows[0]
+
+    return _TABLE.sub(table, markdown)
+
+
+def _with_type(row: str, hint: Any) -> str:
+    start, key, type_, default, rest = row.split("|", 4)
+    if "](" not in type_:
+        type_ = f" {_described(hint)} "
+    return "|".join([start, key, type_, " required " if get_origin(hint) is Required else default, rest])
+
+
+_WORDS = {String: "string", Boolean: "boolean", Double: "number", Int32: "integer", Duration: "duration"}
+
+
+def _described(hint: Any) -> str:
+    """Return a type in words, such as `list of strings`."""
+    inner, marks = split_hint(hint)
+    if get_args(NumberOrText)[1] in marks:
+        return "string or integer"
+    for scalar, word in _WORDS.items():
+        if get_args(scalar)[1] in marks:
+            return word
+    match get_origin(inner):
+        case origin if origin is Literal:
+            *first, last = (f"`{each}`" for each in get_args(inner))
+            return f"{', '.join(first)} or {last}" if first else last
+        case origin if origin is list:
+            return f"list of {_described(get_args(inner)[0])}s"
+        case origin if origin is dict:
+            value = get_args(inner)[1]
+            if value is Any:
+                return "map of any values"
+            before, of, after = _described(value).partition(" of ")
+            return f"map of {before}s{of}{after}"
+    return "map"
 
 
 def build_schemas() -> dict[str, Schema]:
     """Return the two schemas, by the names of their files."""
     descriptions = dict(_api_descriptions(discovery.load()))
-    descriptions |= dict(_shape_descriptions((ROOT / "docs" / "configuration.md").read_text()))
+    descriptions |= dict(_shape_descriptions((ROOT / _PAGE).read_text()))
     descriptions["TuningTaskInputs"] = descriptions["HyperparameterTuningJob"]
     descriptions["Stack"] = descriptions["Declarations"] | descriptions["Stack"]
     return {
@@ -241,7 +297,8 @@ def _stack_schema(builder: Builder) -> Schema:
 def main() -> int:
     def render_files() -> dict[Path, str]:
         schemas = build_schemas().items()
-        return {FOLDER / name: json.dumps(schema, indent=1, ensure_ascii=False) + "\n" for name, schema in schemas}
+        files = {FOLDER / name: json.dumps(schema, indent=1, ensure_ascii=False) + "\n" for name, schema in schemas}
+        return {**files, ROOT / _PAGE: with_types((ROOT / _PAGE).read_text())}
 
     return discovery.run("tools.schemas", __doc__, render_files)
 

@@ -20,28 +20,41 @@ class TuningTaskInputs(TypedDict, total=False):
     """What a tuning task takes: a study, and the job of each of its trials."""
 
     studySpec: Required[StudySpec]
+    """The metrics, the parameters and the algorithm of the search."""
     trialJobSpec: Required[CustomJobSpec]
+    """What each trial runs."""
     maxTrialCount: Required[Int32]
+    """How many trials there are."""
     parallelTrialCount: Required[Int32]
+    """How many of them run at the same time."""
     maxFailedTrialCount: Int32
+    """After how many failed trials the search fails."""
 
 
 class TrainingPipeline(TypedDict, total=False):
     """A pipeline that runs a custom or a tuning job, and may upload its model.
 
-    Without a `trainingTaskDefinition` the inputs say which of the two; a `modelToUpload` without a display name has the
-    pipeline's.
+    A `modelToUpload` without a display name has the pipeline's.
     """
 
     displayName: Required[String]
+    """The name that the console shows."""
     labels: dict[str, String]
+    """Labels of the pipeline."""
     encryptionSpec: EncryptionSpec
+    """The key that encrypts the pipeline, its job and its model."""
     inputDataConfig: InputDataConfig
+    """The managed dataset that the job trains on."""
     trainingTaskDefinition: String
+    """Which kind of job runs; without it, the inputs say so."""
     trainingTaskInputs: Required[CustomJobSpec | TuningTaskInputs]
+    """The job that runs: the fields of a CustomJobSpec, or of a search."""
     modelToUpload: Model
+    """The model that is uploaded after the training, with its serving container."""
     modelId: String
+    """The ID that the model gets."""
     parentModel: String
+    """The model of which the upload is a new version."""
 
 
 _DEFINITIONS = "gs://google-cloud-aiplatform/schema/trainingjob/definition/"

@@ -285,14 +285,14 @@ class Lock:
 
 @dataclass(frozen=True)
 class LockedData:
-    """What jobs take of an item of data: its `uri`, what its lock has of it (`summary`), and its `verify`.
-
-    The summary is None if the data is not locked.
-    """
+    """What jobs take of an item of data."""
 
     uri: str
+    """Where the data is, for a text in the spec of a job."""
     summary: Mapping[str, Any] | None
+    """What its lock has of it; None if it is not locked."""
     verify: str
+    """What it means that the data is not as locked: `error`, `warn` or `off`."""
 
 
 def resolve(root: Path, stack: str, data: Mapping[str, Data]) -> dict[str, LockedData]:

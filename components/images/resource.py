@@ -22,6 +22,7 @@ from .declaration import cloud_build_input
 from .package import PackageContext
 
 TrainingImageArgs = shapes.Image
+"""The keys of an image, as a TypedDict; docs/configuration.md#images describes them."""
 
 DEFAULT_PLATFORM = "linux/amd64"
 """What Vertex AI runs on; a laptop with another processor must not build for itself."""
@@ -56,16 +57,13 @@ class TrainingImage(DynamicResource):
 
         image = TrainingImage("trainer", {"context": "trainer"})
 
-    - `args`: either `context` (relative to the program's folder), and optionally `dockerfile` (relative to the
-      context), `target`, `buildArgs`, `platform` and `secrets` (only their names count here); or `package` and
-      optionally `platform`. `builder` replaces the foundation's: Cloud Build, which takes secrets from Secret Manager,
-      or this machine.
+    - `args`: either a `context` or a `package`, relative to the program's folder, and what else an image may have
+      (`TrainingImageArgs`). Of `secrets`, only the names count here. An image that exists needs no TrainingImage.
     - `opts`: Pulumi's options. Let jobs depend on the image that they run.
     - `foundation`: which registry it goes to, and what builds it; by default as for `CustomJob`.
     - `secrets`: the values of build secrets by name, for builds on this machine; encrypted in the state.
 
-    Outputs: `uri`, known in a preview, is `<registry>/<name>:<digest of the build context>`, and `reference` the same
-    as plain text. `digest` is the image's own, `sha256:…`, in its registry (in the daemon, for images that stay there).
+    Outputs: `uri`, known in a preview, and `digest`; `reference` is the `uri` as plain text.
 
     Errors: `errors.ContextUnusable` if the folder cannot be read, already in a preview. `pulumi up` fails with
     `errors.BuildFailed` and the end of the build's log, or says that Docker or the registry does not answer.
@@ -73,7 +71,13 @@ class TrainingImage(DynamicResource):
 
     output_names = ("uri", "digest")
     uri: pulumi.Output[str]
+    """Where the image is: `REGISTRY/NAME:TAG`. The tag is a digest of the build context."""
     digest: pulumi.Output[str]
+    """The image's own digest, `sha256:…`, in its registry; for an image that stays on this machine, in Docker."""
+    reference: str
+    """The `uri` as plain text, for code that needs it while the program runs."""
+    build_context: BuildContext
+    """The files that the image is built from, and what is done with them."""
 
     def __init__(
         self,
@@ -86,9 +90,7 @@ class TrainingImage(DynamicResource):
     ) -> None:
         foundation = foundation or default_foundation()
         context = build_context(Path.cwd(), args)
-        #: What the image is built from.
         self.build_context = context
-        #: The URI as plain text, for code that needs it while the program runs.
         self.reference = f"{foundation.image_uri_prefix}/{name}:{context.tag}"
         foundation.program.built.add(registry.repository(self.reference))
         is_listed = context.entry_count <= files.MAX_LISTED_FILES

@@ -23,8 +23,11 @@ from .identity import run_digest
 from .inputs import REPLACING, REPLACING_ADOPTED
 
 CustomJobArgs = types.CustomJob
+"""The API's fields of a CustomJob, as a TypedDict: `vertex_api.types.CustomJob`."""
 HyperparameterTuningJobArgs = types.HyperparameterTuningJob
+"""The API's fields of a HyperparameterTuningJob, as a TypedDict: `vertex_api.types.HyperparameterTuningJob`."""
 TrainingPipelineArgs = pipelines.TrainingPipeline
+"""The fields of a TrainingPipeline that runs training code, as a TypedDict: `vertex_api.pipelines.TrainingPipeline`."""
 
 Spec = TypeVar("Spec", CustomJobArgs, HyperparameterTuningJobArgs, TrainingPipelineArgs)
 
@@ -36,6 +39,10 @@ class _Job(DynamicResource, Generic[Spec]):
     provider: ClassVar[type[dynamic.ResourceProvider]]
     output_names = ("run",)
     run: pulumi.Output[Mapping[str, Any]]
+    """The `name`, the `state` and the `page` of the job, and `logs`, the command that prints its log.
+
+    After a refresh it has the `error` of a failed job, and of a search `trials` (`ended`, `of`) and `bestTrial`.
+    """
 
     def __init__(
         self,
@@ -153,7 +160,10 @@ class _Job(DynamicResource, Generic[Spec]):
 
     @property
     def completion(self) -> "Completion":
-        """What waits for this job alone, made when it is first asked for; `wait-for-NAME` in `pulumi up`."""
+        """The `Completion` that waits for this job alone, to let other resources depend on it.
+
+        It is made when it is first asked for, and named `wait-for-NAME`.
+        """
         if self._completion is None:
             name, parent = self._place
             self._completion = Completion(
@@ -166,17 +176,17 @@ class _Job(DynamicResource, Generic[Spec]):
 
     @property
     def best_trial(self) -> pulumi.Output[Mapping[str, Any] | None]:
-        """The best trial of a search, once it has ended: its `id`, `parameters` and `metrics`. `pulumi up` waits."""
+        """The `id`, the `parameters` and the `metrics` of a search's best trial. `pulumi up` waits for the search."""
         return self.completion.results.apply(lambda results: results[self._place[0]].get("bestTrial"))
 
     @property
     def resource_name(self) -> pulumi.Output[str]:
-        """The API's name of the job, `projects/P/locations/R/customJobs/ID`."""
+        """The API's name of the job, `projects/P/locations/R/customJobs/ID`. It is the resource's `id` too."""
         return self.id
 
     @property
     def state(self) -> pulumi.Output[str]:
-        """The state when it was submitted or, later, when it was last refreshed, such as `JOB_STATE_RUNNING`."""
+        """The state when the job was submitted or last refreshed, such as `JOB_STATE_RUNNING`."""
         return self.run.apply(lambda run: str(run["state"]))
 
     @property
@@ -193,14 +203,14 @@ class _Job(DynamicResource, Generic[Spec]):
 
     @property
     def result_names(self) -> Sequence[str] | None:
-        """The names of the results that other jobs may refer to; None if they are not known yet."""
+        """The names that `result` takes; None if they are not known yet."""
         if self._adopted or not isinstance(self._spec, Job):
             return None
         return self._spec.result_names
 
     @property
     def model_dir(self) -> pulumi.Input[str | None]:
-        """The folder of the job's model, known in a preview; None for a tuning job and for a spec with problems."""
+        """The folder of the job's model, known in a preview; None for a search and for a spec with problems."""
         return when_known(lambda spec: spec and spec.model_dir, self._spec)
 
 
@@ -258,16 +268,12 @@ class CustomJob(_Job[CustomJobArgs]):
       `adopt`, the id of an existing job that becomes this one.
     - `secrets`: the values of `${secrets.NAME}`, filled in when the job is submitted, and encrypted in the state.
     - `jobs`: the jobs behind `${jobs.NAME.RESULT}`, by names of your own; let this one depend on a `Completion` of
-      them. With `other.result(RESULT)` in a text, both happen by themselves. `result_names` are what it takes.
-
+      them. With `other.result(RESULT)` in a text, both happen by themselves.
     - `data`: what it trains on, of the stack's `TrainingStack.data`, by names of your own: the job runs again when its
       lock changes, and is not submitted if the data is not as locked. `data["train"].uri` is for a text in the spec.
 
-    Outputs: `resource_name` (and `id`), `state` and `page`; `run` has them too, as `name`, `state` and `page`, with
-    `logs`, the command that prints the log, and after a refresh with the `error` of a failed job, and of a search its
-    `trials` (`ended`, `of`) and its `bestTrial`. A preview knows `model_dir`, the folder of the model, and
-    `run_digest`, which names a run. `pulumi up` waits for `best_trial`, and for `completion`, to which other resources
-    can be tied.
+    Outputs: `resource_name`, `state`, `page` and `run` are known once the job is submitted, `model_dir`, `run_digest`
+    and `result_names` already in a preview. `pulumi up` waits for `best_trial` and `completion`.
 
     Errors: what breaks a rule of the API or of the stack is reported for all jobs of the program at once, as
     `errors.DeclarationErrors`, and none of them is submitted. If Vertex AI refuses the job, `pulumi up` fails with its
@@ -310,9 +316,7 @@ class Completion(DynamicResource):
     - `omit_failed`: if a job cannot be submitted, `pulumi up --continue-on-error` skips the Completion. With this, it
       waits for the other jobs, and `results` lacks the failed one.
 
-    Output: `results` has by name the `state`, the `modelDir`, the `metrics` (`vertex_api.metrics`), and of a search
-    `bestTrial` and `trials` (`vertex_api.job.job_results`). `results_so_far()` has what is known although the wait has
-    failed.
+    Output: `results`.
 
     Errors: `pulumi up` fails (`errors.TrainingFailed`) as soon as a job has failed, with the reason, the likely cause
     and its last log lines, or if one is deleted or misses its deadline. Jobs that are active go on, and the next
@@ -321,6 +325,10 @@ class Completion(DynamicResource):
 
     output_names = ("results",)
     results: pulumi.Output[Mapping[str, Any]]
+    """By name of a job its `state`, `modelDir` and `metrics`, and of a search its `bestTrial` and `trials`.
+
+    docs/configuration.md#results lists them all.
+    """
 
     def __init__(
         self,
@@ -346,7 +354,7 @@ class Completion(DynamicResource):
         super().__init__(providers.Completion(), name, props, opts)
 
     def results_so_far(self) -> pulumi.Output[Mapping[str, Any]]:
-        """Return the results of the jobs, and if the wait has failed, what the API says of each submitted job now."""
+        """Return the results; if the wait has failed, those that each submitted job has now."""
 
         def fetch(ids: Mapping[str, Any]) -> dict[str, Any]:
             from . import lookup

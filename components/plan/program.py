@@ -38,36 +38,48 @@ Results = Mapping[str, Sequence[str] | None]
 class Foundation(Protocol):
     """The ground that a target provides to images, packages and jobs.
 
-    `image_uri_prefix` is what image URIs begin with, `full_location_name` where jobs live, such as
-    `//local/projects/P/locations/R`. `defaults` are what jobs have where they say nothing.
-    `image_builder_config` says what builds images: `{"cloudBuild": {…}}` with the fields of `shapes.CloudBuild`, the
-    `project` of builds and a `sourceFolder` in a bucket; `None` for this machine.
-    `tensorboard_name` is the name of a TensorBoard that is created here, for jobs that refer to it.
-    `create_schedule` creates a schedule as the target has them.
-    Images are built after `image_dependencies`, jobs are submitted after `job_dependencies`. `program` judges the jobs
-    that a program makes by the rules of the stack.
+    It is a protocol: any object with these attributes is one.
     """
 
     @property
-    def image_uri_prefix(self) -> str: ...
+    def image_uri_prefix(self) -> str:
+        """What image URIs begin with."""
+
     @property
-    def full_location_name(self) -> str: ...
+    def full_location_name(self) -> str:
+        """Where jobs live, such as `//local/projects/P/locations/R`."""
+
     @property
-    def defaults(self) -> Defaults: ...
+    def defaults(self) -> Defaults:
+        """What jobs have where they say nothing."""
+
     @property
-    def tensorboard_name(self) -> pulumi.Input[str] | None: ...
+    def tensorboard_name(self) -> pulumi.Input[str] | None:
+        """The name of a TensorBoard that is created here, for jobs that refer to it."""
+
     @property
-    def image_builder_config(self) -> Mapping[str, Any] | None: ...
+    def image_builder_config(self) -> Mapping[str, Any] | None:
+        """What builds images: None for this machine, or `{"cloudBuild": {…}}`.
+
+        That has the fields of `shapes.CloudBuild`, the `project` of builds and a `sourceFolder` in a bucket.
+        """
+
     @property
-    def image_dependencies(self) -> Sequence[pulumi.Resource]: ...
+    def image_dependencies(self) -> Sequence[pulumi.Resource]:
+        """What images are built after."""
+
     @property
-    def job_dependencies(self) -> Sequence[pulumi.Resource]: ...
+    def job_dependencies(self) -> Sequence[pulumi.Resource]:
+        """What jobs are submitted after."""
+
     @property
-    def program(self) -> "Program": ...
+    def program(self) -> "Program":
+        """What judges the jobs that a program makes by the rules of the stack: `Program(settings.plan)`."""
+
     def create_schedule(
         self, name: str, request: pulumi.Input[ScheduleRequest], opts: pulumi.ResourceOptions
     ) -> pulumi.Output[Mapping[str, Any]]:
-        """Create what runs a schedule, and return its status as `Schedule.status` describes it."""
+        """Create what runs a schedule as the target has them, and return its status, that of `Schedule`."""
 
 
 _foundation: PerRun[Foundation] = PerRun()

@@ -128,15 +128,16 @@ def deletion_policy(lifecycle: Mapping[str, Any], is_adopted: bool) -> str:
 
 @dataclass(frozen=True)
 class Defaults:
-    """What all jobs of a stack have: its `labels` and its `kms_key`, and the fields of a CustomJobSpec in `job_spec`.
-
-    What a job has itself wins. `folder` is the `gs://` folder in which each run has a folder for its outputs.
-    """
+    """What the jobs of a stack have where they say nothing."""
 
     folder: str
+    """The `gs://` folder in which each run has a folder for its outputs."""
     job_spec: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of a CustomJobSpec, such as `serviceAccount`."""
     labels: Mapping[str, str] = field(default_factory=dict)
+    """Labels, beside those of the job."""
     kms_key: str | None = None
+    """The key that encrypts the job."""
 
     def complete(self, job: Job, folder: Callable[[Job, str], str]) -> Job:
         """Return a job with all that it leaves out, one replica a pool included.

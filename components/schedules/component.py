@@ -37,25 +37,30 @@ _MAX_SLUG_LENGTH = _MAX_ID_LENGTH - _DIGEST_LENGTH - 1
 
 @dataclass(frozen=True)
 class JobTemplate:
-    """A job of a schedule, which `pulumi up` does not submit: the `type` of its resource, and the API's fields."""
+    """A job of a schedule, which `pulumi up` does not submit."""
 
     type: type[CustomJob] | type[HyperparameterTuningJob] | type[TrainingPipeline]
+    """The class of the job: `CustomJob`, `HyperparameterTuningJob` or `TrainingPipeline`."""
     spec: CustomJobArgs | HyperparameterTuningJobArgs | TrainingPipelineArgs | Training
+    """The API's fields, as that class takes them."""
 
 
 class ScheduleArgs(TypedDict, total=False):
-    """`cron` has five fields and follows the clocks of `time_zone`, by default UTC.
-
-    A run submits the `jobs` in their order, one after another; a later one may refer to results of an earlier one, such
-    as `${jobs.train.model}`. Unless `overlap` is "allow", there is no run while the last one is under way. A `paused`
-    schedule stays and does not run.
-    """
+    """When the jobs of a `Schedule` run, and which."""
 
     cron: Required[str]
+    """When it runs: minute, hour, day of the month, month and day of the week."""
     jobs: Required[Mapping[str, JobTemplate]]
+    """What a run submits, in this order, one after another.
+
+    A later job may refer to the results of an earlier one, such as `${jobs.train.model}`.
+    """
     time_zone: str
+    """The clocks that `cron` follows, such as `Europe/Berlin`; by default UTC."""
     paused: bool
+    """Whether the schedule stays without running."""
     overlap: Overlap
+    """`allow` begins a run while the last one is under way; `skip`, the default, does not."""
 
 
 class Schedule(pulumi.ComponentResource):
@@ -64,21 +69,23 @@ class Schedule(pulumi.ComponentResource):
         jobs = {"train": JobTemplate(CustomJob, {"displayName": "train", "jobSpec": {…}})}
         Schedule("nightly", {"cron": "0 2 * * *", "time_zone": "Europe/Berlin", "jobs": jobs}, foundation=foundation)
 
-    - `args`: the `cron` expression, the `jobs` of a run, each as a `JobTemplate` by name, and optionally `time_zone`,
-      `paused` and `overlap` (`ScheduleArgs`).
+    - `args`: when it runs, and which jobs (`ScheduleArgs`).
     - `opts`: Pulumi's options. Let the schedule depend on the images that its jobs run.
     - `foundation`: where it and its jobs run; by default as for `CustomJob`.
 
-    Output: `status` has the `nextTime` in UTC unless it is paused, and the `lastRun` if there was one: its `runId`,
-    `state` and `modelDirs` by job. On Google Cloud it has the `lastExecution` too, which has no run if it fails early:
-    its `state`, its `start`, and its `error` or why it was `skipped`. The status is that of the last `pulumi up` that
-    changed the schedule, or of the last refresh.
+    Output: `status`.
 
     Errors: what breaks a rule is reported as for `CustomJob`, with the problems of all other jobs. A run that fails
     does not fail `pulumi up`: `status` has it.
     """
 
     status: pulumi.Output[Mapping[str, Any]]
+    """The `nextTime` in UTC unless it is paused, and the `lastRun` if there was one.
+
+    A run has its `runId`, its `state` and `modelDirs` by job. On Google Cloud there is the `lastExecution` too, which
+    has no run if it fails early: its `state`, its `start`, and its `error` or why it was `skipped`. All this is as of
+    the last `pulumi up` that changed the schedule, or of the last refresh.
+    """
 
     def __init__(
         self,

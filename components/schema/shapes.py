@@ -387,7 +387,7 @@ class Stack(_StackKeys):
 
 
 class TrainingStackArgs(_StackKeys, total=False):
-    """The arguments of a `TrainingStack`: keys of the stack file, and what names of its resources begin with."""
+    """The arguments of a `TrainingStack`: the keys of docs/configuration.md#stack-file, and a `prefix`."""
 
     target: Literal["local", "gcp"]
     prefix: String

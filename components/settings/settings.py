@@ -39,32 +39,40 @@ _OF_PROVIDER = ("project", "region")
 
 @dataclass(frozen=True)
 class Settings:
-    """The valid settings of a stack.
-
-    `root` is the project's folder, `project` and `region` are Google Cloud's. `cloud` is None unless the target is
-    `gcp`; it has names for all resources that the stack creates. `plan` has all jobs that the stack declares. The names
-    of Pulumi resources begin with `prefix`, and `stack` ends with it.
-    """
+    """The valid settings of a stack: what its stack file and its declarations say."""
 
     pulumi_project: str
+    """The name of the Pulumi project."""
     stack: str
+    """The name of the stack, and the `prefix` after it if there is one."""
     root: Path
+    """The project's folder."""
     project: str
+    """The Google Cloud project."""
     region: str
+    """The region that jobs run in."""
     emulator: shapes.Emulator
+    """The options of the local emulator."""
     cloud: shapes.Cloud | None
+    """The keys for target `gcp`, with names for all resources that the stack creates; None for target `local`."""
     images: Mapping[str, shapes.Image]
+    """The images, by name."""
     packages: Mapping[str, shapes.PythonPackage]
+    """The Python packages, by name."""
     data: Mapping[str, Data]
+    """The data that jobs train on, by name."""
     secrets: Mapping[str, str]
+    """The values of `${secrets.NAME}`, decrypted."""
     plan: Plan
+    """All jobs that the stack declares, with what is needed to judge them."""
     prefix: str = ""
+    """What the names of Pulumi resources begin with."""
 
     @classmethod
     def load(cls, args: Mapping[str, Any] | None = None, prefix: str = "") -> "Settings":
         """Return the settings of the running Pulumi program: those of its stack, with keys of `args` in their place.
 
-        `args` are in the shape of `shapes.Stack`. A project's number that is not given is looked up, by Pulumi's Google
+        A project's number that is not given is looked up, by Pulumi's Google
         provider. Raises DeclarationErrors, and ProjectNumberUnknown if that fails.
         """
         import pulumi
@@ -161,7 +169,7 @@ class Settings:
 
     @property
     def resources(self) -> tuple[Training, ...]:
-        """The jobs that `pulumi up` submits, by the names of their Pulumi resources."""
+        """The jobs that `pulumi up` submits, each by the name of its Pulumi resource."""
         return tuple(replace(each, name=self.named(each.name)) for each in self.jobs) if self.prefix else self.jobs
 
     @property
@@ -171,7 +179,7 @@ class Settings:
 
     @property
     def schedules(self) -> tuple[Timetable, ...]:
-        """The schedules."""
+        """When scheduled jobs run."""
         return self.plan.timetables
 
 

@@ -18,6 +18,9 @@ from vertex_emulator.pruning import clear
 def run_emulator(data_path: Path | None = None) -> "Iterator[EmulatorProject]":
     """Run an emulator for the block; afterwards, stop it and remove its containers.
 
+        with run_emulator() as emulator:
+            aiplatform.init(**emulator.aiplatform_init_arguments)
+
     Its data folder is `data_path`, whose buckets stay, or a temporary one. Raises StartError if it does not start,
     without Docker for example, and EmulatorError if it does not stop.
     """
@@ -46,12 +49,15 @@ class EmulatorProject:
     """
 
     data_path: Path
+    """The data folder."""
     project: str = "local"
+    """The project; with the fixture, one of the test's own."""
     region: str = "us-central1"
+    """The region."""
 
     @property
     def endpoint(self) -> str:
-        """The emulator's URL, for the training API, Cloud Logging and Cloud Storage. Raises EmulatorNotRunning."""
+        """The emulator's URL, for the training API, Cloud Logging and Cloud Storage."""
         return self._endpoint.url
 
     @property
@@ -61,7 +67,7 @@ class EmulatorProject:
 
     @property
     def bucket_folder(self) -> Path:
-        """The folder of the bucket's objects on this machine, `/gcs/BUCKET` in containers."""
+        """The folder of that bucket's objects on this machine, `/gcs/BUCKET` in containers."""
         return self.data_path / "gcs" / self.bucket_name
 
     @property
@@ -89,7 +95,7 @@ class EmulatorProject:
 
     @property
     def generated_client_arguments(self) -> dict[str, Any]:
-        """The arguments of generated clients such as `aiplatform_v1.JobServiceClient`."""
+        """The arguments of generated clients, such as `aiplatform_v1.JobServiceClient`."""
         return {
             "transport": "rest",
             "credentials": self.credentials,
@@ -98,7 +104,7 @@ class EmulatorProject:
 
     @property
     def storage_client_arguments(self) -> dict[str, Any]:
-        """The arguments of `storage.Client`."""
+        """The arguments of `storage.Client`, which needs none on Linux while `environment_variables` are set."""
         return {
             "project": self.project,
             "credentials": self.credentials,
@@ -111,16 +117,18 @@ class EmulatorProject:
         return environment.variables(self._endpoint, self.data_path, self.project, self.region)
 
     def read_job_log(self, job: str, task: str | None = None) -> str:
-        """Return the log of a job, given by id or name, a line for each entry: time, severity, replica, text.
+        """Return the log of a job, a line for each entry: time, severity, replica, text.
 
-        `task` (`workerpool0-0`, `service`) selects one replica. Raises EmulatorError for an unknown job.
+        `job` is its id or a name of it (such as `job.resource_name` of Google's SDK). `task` selects one replica, such as
+        `workerpool0-0`, or `service`. Raises EmulatorError for an unknown job.
         """
         return "\n".join(JobLog(self.data_path, job, task).read())
 
     def inject(self, kind: str, **fields: Any) -> None:
-        """Make the next jobs or requests fail; kinds and fields are those of `vertex-emulator inject --help`.
+        """Make the next jobs or requests fail as the service's do; the kinds and fields of `vertex-emulator inject`.
 
-        `inject("fail", exit_code=1, replica="workerpool1-0")`. Raises InvalidFault.
+        `inject("fail", exit_code=1, replica="workerpool1-0")`. With the fixture, faults end with the test. Raises
+        InvalidFault.
         """
         fault = InjectedFault.parse({"kind": kind, **fields})
         emulator.send(self._endpoint, emulator.FAULTS_PATH, fault.to_json())

@@ -51,7 +51,7 @@ def vertex_emulator(
 
 @pytest.fixture
 def vertex_job_log(vertex_emulator: "EmulatorProject") -> Callable[..., str]:
-    """`vertex_job_log(job, task=None)`: the log of a job, given by id or name."""
+    """What reads the log of a job, as `EmulatorProject.read_job_log` does: `vertex_job_log(job, task=None)`."""
     return vertex_emulator.read_job_log
 
 

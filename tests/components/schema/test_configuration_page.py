@@ -3,7 +3,7 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Required, get_origin, get_type_hints
 
 import pytest
 import yaml
@@ -87,6 +87,13 @@ def test_every_field_is_fully_described(name: str) -> None:
         assert len(cells) == 4, key
         type_, _, meaning, edit = cells
         assert type_ and meaning and edit, key
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_exactly_the_required_fields_are_called_required(name: str) -> None:
+    hints = get_type_hints(getattr(shapes, name), include_extras=True)
+    found = {key for key, cells in rows(SECTIONS[name]).items() if cells[1] == "required"}
+    assert found == {key for key in fields(name) if get_origin(hints[key]) is Required}
 
 
 def test_the_page_has_the_program_s_defaults(tmp_path: Path) -> None:
