@@ -119,7 +119,7 @@ class EmulatorProject:
     def read_job_log(self, job: str, task: str | None = None) -> str:
         """Return the log of a job, a line for each entry: time, severity, replica, text.
 
-        `job` is its id or a name of it (such as `job.resource_name` of Google's SDK). `task` selects one replica, such as
+        `job` is its id or a name (such as `job.resource_name` of Google's SDK). `task` selects one replica, such as
         `workerpool0-0`, or `service`. Raises EmulatorError for an unknown job.
         """
         return "\n".join(JobLog(self.data_path, job, task).read())
