@@ -16,6 +16,7 @@ from vertex_api.validation.shape import MUST_BE_OBJECT
 from ..errors import Problem
 
 MAX_DEPTH = 100
+TOO_DEEP = f"nests more than {MAX_DEPTH} deep; write it with fewer levels"
 MAX_REPEATED_VALUES = 100_000
 """Of aliases. With these two limits, few bytes cannot fill the memory."""
 _MERGE, _TEXT = "tag:yaml.org,2002:merge", "tag:yaml.org,2002:str"
@@ -290,8 +291,7 @@ def _check_aliases(root: yaml.Node, content: bytes) -> None:
 
 
 def _too_deep(node: yaml.Node | None) -> yaml.MarkedYAMLError:
-    message = f"nests more than {MAX_DEPTH} deep; write it with fewer levels"
-    return yaml.MarkedYAMLError(problem=message, problem_mark=node.start_mark if node else None)
+    return yaml.MarkedYAMLError(problem=TOO_DEEP, problem_mark=node.start_mark if node else None)
 
 
 def _too_many(node: yaml.Node, content: bytes) -> yaml.MarkedYAMLError:
@@ -340,6 +340,8 @@ def explain(error: yaml.MarkedYAMLError, text: str) -> str:
     before, after = (line[0][: mark.column], line[0][mark.column :]) if mark else ("", "")
     if after.startswith("\t") or "tab character" in problem:
         return "a tab stands here; indent with spaces"
+    if problem == "exceeded maximum nesting depth":  # since PyYAML 6.0.4
+        return TOO_DEEP
     if problem.startswith("found character that cannot start"):
         return f'"{after[:1]}" cannot begin a value; write the text in quotes'
     if after.startswith("{") and before.endswith("$"):
