@@ -2,30 +2,30 @@
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import yaml
 
-PAGE = Path(__file__).parents[1] / "docs" / "ci.md"
+from tests.blocks import taken
 
 
 def texts() -> tuple[str, str]:
     """The files for GitHub Actions and for GitLab."""
-    github, gitlab = re.findall(r"```yaml\n((?:name|\.google):.*?)\n```\n", PAGE.read_text(), re.DOTALL)
-    return f"{github}\n", f"{gitlab}\n"
+    (github,) = taken("docs/ci.md", "yaml", "name: training\n")
+    (gitlab,) = taken("docs/ci.md", "yaml", ".google:")
+    return github, gitlab
 
 
 def emulator_workflow() -> str:
     """The file for GitHub Actions that tests with the emulator."""
-    (text,) = re.findall(r"```yaml\n(.*?)\n```\n", PAGE.with_name("testing.md").read_text(), re.DOTALL)
-    return f"{text}\n"
+    (text,) = taken("docs/testing.md", "yaml")
+    return text
 
 
 def release_workflow() -> str:
     """The file for GitHub Actions that publishes a version."""
-    (text,) = re.findall(r"```yaml\n(.*?)\n```\n", PAGE.with_name("releasing.md").read_text(), re.DOTALL)
-    return f"{text}\n"
+    (text,) = taken("docs/releasing.md", "yaml")
+    return text
 
 
 def github_steps(job: str, values: Mapping[str, str]) -> list[list[str]]:

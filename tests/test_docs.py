@@ -8,6 +8,7 @@ import pytest
 import yaml
 from vertex_training.schema import shapes
 
+from tests.blocks import blocks, taken
 from tests.components.targets.gcp.graph import forget_loops, graph
 from tools.template import tracked_files
 from vertex_api.validation.shape import canonicalize
@@ -23,35 +24,14 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 
 
 def test_the_program_for_adopting_runs() -> None:
-    (program,) = re.findall(r"```python\n(.*?)```", (DOCS / "adopting.md").read_text(), re.DOTALL)
+    (program,) = taken("docs/adopting.md", "python")
     made = graph(lambda: exec(program, {}))
     forget_loops()
     assert len(made.of("Repository")) == 1 and len(made.of("RepositoryIamMember")) == 2
 
 
-def yaml_blocks(page: str) -> list[str]:
-    """Return the YAML on a page but the pipelines on that of CI."""
-    blocks = re.findall(r"^```yaml\n(.*?)^```", (DOCS / f"{page}.md").read_text(), re.MULTILINE | re.DOTALL)
-    return [block for block in blocks if not block.startswith(("name: training\non:", ".google:"))]
-
-
-@pytest.mark.parametrize("page", ["configuration", "ci", "cost", "regions", "schedules"])
-def test_stack_files_and_declarations_on_pages_are_valid(page: str) -> None:
-    blocks = yaml_blocks(page)
-    assert blocks
-    for block in blocks:
-        shown = yaml.safe_load(block)
-        shown = shown.get("config", shown)
-        declared = {key: value for key, value in shown.items() if not key.startswith("x-")}
-        keys = {key.removeprefix("vertex-training:"): value for key, value in declared.items()}
-        if "vertex-training:secrets" in shown:
-            keys["secrets"] = dict.fromkeys(keys["secrets"], "as the engine hands it over")
-        _, problems = canonicalize(shapes.Stack, {"target": "gcp", **keys})
-        assert problems == [], block
-
-
 def test_the_page_on_promotion_shows_the_shipped_prod() -> None:
-    (shown,) = yaml_blocks("ci")
+    shown = next(each.text for each in blocks("docs/ci.md") if each.text.startswith("vertex-training:include:"))
     shipped = yaml.safe_load((DOCS.parent / "stacks" / "Pulumi.prod.yaml").read_text())["config"]
     for key, value in yaml.safe_load(shown).items():
         assert shipped[key] == value or "DEV_PROJECT" in str(shipped[key]), key

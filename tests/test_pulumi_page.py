@@ -1,7 +1,6 @@
 """The page for Pulumi users shows what holds. Its other programs run in tests/engine/test_python_program.py."""
 
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -11,11 +10,14 @@ import pytest
 import yaml
 from vertex_training import TrainingStack
 
+from tests.blocks import taken
 from tests.components.targets.gcp.graph import forget_loops, graph
 
 ROOT = Path(__file__).parents[1]
-PAGE = (ROOT / "docs" / "pulumi.md").read_text()
-TREE = re.findall(r"^[ │├└─]*([a-z-]+:\S+:\S+) (\S+)$", PAGE, re.MULTILINE)
+TREE = [
+    (line.split()[-2], line.split()[-1])
+    for line in taken("docs/pulumi.md", "output", "pulumi:pulumi:Stack")[0].splitlines()
+]
 """The token and the name of each resource that it shows."""
 
 
@@ -40,7 +42,7 @@ def test_the_tree_it_shows_is_registered(project: Path, monkeypatch: pytest.Monk
 
 
 def test_its_unit_test_passes_and_can_fail(project: Path) -> None:
-    (shown,) = [each for each in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if "Mocks" in each]
+    (shown,) = taken("docs/pulumi.md", "python", "import pulumi\n\nimport vertex_training\n\n\nclass Mocks")
     (project / "test_stack.py").write_text(shown)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir=.", "test_stack.py"]
     passed = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=120)

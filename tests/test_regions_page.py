@@ -10,6 +10,7 @@ from vertex_training.errors import DeclarationErrors
 from vertex_training.jobs.failures import capacity_advice, likely_causes
 from vertex_training.settings.settings import Settings
 
+from tests.blocks import taken
 from tests.components.projects import write
 from tests.test_docs import DOCS
 
@@ -57,5 +58,5 @@ def test_the_page_shows_the_printed_failure(tmp_path: Path) -> None:
         *(f"  likely cause: {cause}" for cause in likely_causes([error])),
         *capacity_advice({"name": name, **job.job.fields}),
     ]
-    (shown,) = re.findall(r"^```\n(large failed.*?)\n```", PAGE, re.MULTILINE | re.DOTALL)
+    (shown,) = taken("docs/regions.md", "output", "large failed")
     assert shown.splitlines() == lines

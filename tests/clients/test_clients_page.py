@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.blocks import taken
 from tests.vertex_emulator.running import RunningEmulator
 
 ROOT = Path(__file__).parents[2]
@@ -30,23 +31,18 @@ def run(script: str, shell: Mapping[str, str], folder: Path) -> str:
     return done.stdout
 
 
-def snippets(language: str) -> list[str]:
-    """The page's snippets in a language."""
-    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
-
-
 @pytest.mark.skipif(shutil.which("gcloud") is None, reason="gcloud is not installed")
 def test_the_shell_snippets_run_a_job(shell: Mapping[str, str], tmp_path: Path) -> None:
-    printed = run("".join(snippets("sh")), shell, tmp_path)
+    printed = run("".join(taken("docs/clients.md", "sh")), shell, tmp_path)
     assert "workerpool0-0  written" in printed
     assert printed.endswith("JOB_STATE_SUCCEEDED\nhello")
 
 
 def test_the_python_snippets_run_in_such_a_shell(shell: Mapping[str, str], tmp_path: Path) -> None:
-    jobs, boards, *others = snippets("python")
+    jobs, boards, *others = taken("docs/clients.md", "python")
     (tmp_path / "first.py").write_text(jobs + boards)
     (tmp_path / "others.py").write_text("\n".join(others))
-    evaluated = snippets("sh")[0]
+    evaluated = taken("docs/clients.md", "sh")[0]
     printed = run(evaluated + "python first.py & python others.py > others.txt; wait; cat others.txt", shell, tmp_path)
     assert "\nJOB_STATE_SUCCEEDED\n" in printed
     assert "\n0.25\n" in printed

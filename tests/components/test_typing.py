@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.blocks import taken
+
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "python.md").read_text()
 # Each line with a slip ends with what mypy must say of it.
 SLIPS = """\
 from vertex_training import CustomJob, CustomJobArgs, Foundation, HyperparameterTuningJob, TrainingPipeline
@@ -45,7 +46,7 @@ follow_imports = "skip"
 def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[int, str]]:
     """What strict mypy says of both programs, by line."""
     folder = tmp_path_factory.mktemp("programs")
-    program, *_ = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    program, *_ = taken("docs/python.md", "python")
     for name, text in (("slips", SLIPS), ("page", program)):
         (folder / f"{name}.py").write_text(text)
     files = [str(file) for file in folder.iterdir()]

@@ -1,19 +1,19 @@
 """Another Pulumi program uses the components alone: the one on the page on adopting, through the real engine."""
 
 import json
-import re
 import subprocess
 from pathlib import Path
 
 import yaml
 
+from tests.blocks import taken
 from tests.engine.cloud import STANDIN
 from tests.engine.project import CHECKOUT, engine_environment
 from tests.standins.gcp.world import BY_HAND
 
 
 def test_a_standalone_program_grants_both_agents_repository_access(tmp_path: Path) -> None:
-    (program,) = re.findall(r"```python\n(.*?)```", (CHECKOUT / "docs" / "adopting.md").read_text(), re.DOTALL)
+    (program,) = taken("docs/adopting.md", "python")
     root = tmp_path / "other"
     root.mkdir()
     (tmp_path / "state").mkdir()

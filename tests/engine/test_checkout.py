@@ -10,6 +10,7 @@ import pytest
 import yaml
 from vertex_training.errors import DeclarationErrors
 
+from tests.blocks import taken
 from tests.engine.checkout import NAMES, clone, parse_settings, read_stack_config, strip_values
 from tests.engine.cloud import STANDIN
 from tests.engine.golden import load_golden_steps
@@ -66,15 +67,21 @@ def test_make_up_trains_and_leaves_git_clean(checkout: Clone) -> None:
             ("digits", "digits-search"), "JOB_STATE_SUCCEEDED"
         )
         assert results["digits-search"]["bestTrial"]["metrics"]["accuracy"] > 0.5
+        (documented,) = taken("docs/pulumi.md", "console", "$ pulumi stack output results\n")
+        shown = json.loads(documented.partition("\n")[2].replace("[…], …", "[]").replace("…", "0"))
+        for name, result in shown.items():
+            assert result.keys() <= results[name].keys()
+            assert result.get("metrics", {}).keys() == results[name].get("metrics", {}).keys()
+            for key, value in result.get("bestTrial", {}).items():
+                assert not isinstance(value, dict) or value.keys() == results[name]["bestTrial"][key].keys()
         model = results["digits"]["modelDir"].removeprefix("gs://")
         assert model.startswith("vertex-training-local/digits/")
         assert any((checkout.root / ".emulator" / "gcs" / model).iterdir())
         with (checkout.root / "examples" / "digits" / "trainer.py").open("a") as trainer:
             trainer.write("# edited\n")
         shown = strip_values(checkout.run("pulumi", "preview", "--diff", "--stack=local", "--non-interactive"))
-        page = (CHECKOUT / "docs" / "pulumi.md").read_text()
-        (documented,) = re.findall(r"\$ pulumi preview --diff\n(.*?)```", page, re.DOTALL)
-        assert [line for line in strip_values(documented) if line not in shown] == []
+        (documented,) = taken("docs/pulumi.md", "console", "$ pulumi preview --diff\n")
+        assert [line for line in strip_values(documented.partition("\n")[2]) if line not in shown] == []
         assert checkout.changes() == " M examples/digits/trainer.py\n"
         checkout.run("git", "checkout", "--quiet", ".")
     finally:

@@ -17,14 +17,13 @@ import pytest
 import yaml
 
 from tests import buildx
+from tests.blocks import taken
 from tests.engine.cloud import CloudProject
 from tests.engine.golden import load_golden_steps
-from tests.engine.project import CHECKOUT
 from tests.registry import NEEDED, PASSWORD, Registry, registry
 from tests.vertex_emulator.running import RunningEmulator
 
 pytestmark = NEEDED
-PAGE = CHECKOUT / "docs" / "ci.md"
 TOKEN = "canary-of-a-secret-value"
 _MAX_OWN_LAYER_BYTES = 10_000_000
 
@@ -108,7 +107,7 @@ class TestPromotion:
         shown, steps = cloud.preview("prod")
         assert steps == load_golden_steps("promotion")
         assert tested in shown and newer in shown
-        (on_the_page,) = re.findall(r"```\n( +[+]-pulumi-python.*?)```", PAGE.read_text(), re.DOTALL)
+        (on_the_page,) = taken("docs/ci.md", "output", "    +-pulumi-python")
         assert _strip_values(on_the_page) in _strip_values(shown)
 
         config = yaml.safe_load(prod.read_text())

@@ -6,12 +6,13 @@ import sys
 
 import pytest
 
+from tests.blocks import taken
 from tests.engine.cloud import CloudProject, create_cloud_project
-from tests.engine.project import CHECKOUT, PARENT, Project
+from tests.engine.project import PARENT, Project
 from tests.vertex_emulator.running import IMAGE, RunningEmulator
 
-PROGRAMS = re.findall(r"```python\n(.*?)```", (CHECKOUT / "docs" / "python.md").read_text(), re.DOTALL)
-FOR_PULUMI_USERS = re.findall(r"```python\n(.*?)```", (CHECKOUT / "docs" / "pulumi.md").read_text(), re.DOTALL)
+PROGRAMS = taken("docs/python.md", "python")
+FOR_PULUMI_USERS = taken("docs/pulumi.md", "python")
 
 
 def test_the_documented_program_trains_and_uploads_a_model(project: Project) -> None:

@@ -6,15 +6,15 @@ import subprocess
 import pytest
 import yaml
 
+from tests.blocks import taken
 from tests.engine.project import CHECKOUT, Project
 from tests.vertex_emulator.running import until
 
 PAGE = (CHECKOUT / "docs" / "tutorial.md").read_text()
+PYTHON = taken("docs/tutorial.md", "python")
+YAML = taken("docs/tutorial.md", "yaml")
+CONSOLE = taken("docs/tutorial.md", "console")
 COMMITS = re.split(r"^## \d\. ", PAGE, flags=re.MULTILINE)[1:]
-
-
-def blocks(commit: str, language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", commit, re.DOTALL)
 
 
 def changes(printed: str) -> list[tuple[str, ...]]:
@@ -38,9 +38,9 @@ class Tutorial:
     def commit(self, number: int) -> None:
         """Write the files of a commit."""
         text = COMMITS[number - 1]
-        for python in blocks(text, "python"):
+        for python in (each for each in PYTHON if each in text):
             self.script.write_text(python if number < 4 else f"{self.script.read_text()}{python}")
-        for declared in blocks(text, "yaml"):
+        for declared in (each for each in YAML if each in text):
             if number < 5:
                 self.declared.write_text(declared)
             else:
@@ -61,7 +61,7 @@ def test_each_commit_previews_as_the_page_says(tutorial: Tutorial) -> None:
     results = []
     for number, text in enumerate(COMMITS, 1):
         tutorial.commit(number)
-        (shown,) = (block for block in blocks(text, "console") if block.startswith("$ pulumi preview"))
+        (shown,) = (each for each in CONSOLE if each in text)
         assert changes(project.pulumi("preview", "--stack=local")) == changes(shown), number
         project.up()
         project.assert_no_changes()

@@ -3,15 +3,13 @@
 import json
 import re
 import shlex
-from pathlib import Path
 
 import yaml
 from vertex_training.rehearsal.runner import Ended, Runner, Source, split_assignments
 from vertex_training.settings.offline import StackFile
 
+from tests.blocks import ROOT, blocks
 from tests.vertex_emulator.running import RunningEmulator
-
-ROOT = Path(__file__).parents[2]
 
 
 class Example:
@@ -19,8 +17,10 @@ class Example:
 
     def __init__(self, name: str, emulator: RunningEmulator) -> None:
         self.emulator = emulator
-        self.page = (ROOT / "examples" / name / "README.md").read_text()
-        stack = yaml.safe_load("\n".join(self.shown("# stacks/Pulumi.local.yaml")))["config"]
+        page = f"examples/{name}/README.md"
+        self.page = (ROOT / page).read_text()
+        (declared,) = [each.text for each in blocks(page) if each.text.startswith("# stacks/Pulumi.local.yaml")]
+        stack = yaml.safe_load(declared)["config"]
         config = {key: value if isinstance(value, str) else json.dumps(value) for key, value in stack.items()}
         self._source = Source(StackFile(ROOT, "vertex-training", "local", config, None), {})
         self._runner = Runner(self._source, emulator.data, print)
@@ -40,12 +40,6 @@ class Example:
     def lines(self, ended: Ended, replica: str = "workerpool0-0") -> list[str]:
         """What a replica of a custom job wrote."""
         return self.emulator.lines(ended.job["name"], f'resource.labels.task_name="{replica}"')
-
-    def shown(self, start: str) -> list[str]:
-        """The lines of the one block of code on the page that starts so."""
-        blocks = re.findall(r"^```\w*\n(.*?)^```", self.page, re.MULTILINE | re.DOTALL)
-        (found,) = [block.splitlines() for block in blocks if block.startswith(start)]
-        return found
 
 
 def metrics(ended: Ended) -> dict[str, float]:

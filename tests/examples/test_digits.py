@@ -16,6 +16,7 @@ from docker.models.images import Image
 from vertex_training.images.builders import ClassicBuilder
 from vertex_training.images.context import DockerfileContext
 
+from tests.blocks import taken
 from tests.vertex_emulator.running import PATIENCE_SECONDS, until
 
 ROOT = Path(__file__).parents[2]
@@ -95,6 +96,12 @@ def test_every_run_prints_and_learns_the_same(start: Start) -> None:
     assert epoch_2.startswith("epoch 2/2 loss ")
     assert saved == "saved model.joblib and metrics.json in model"
     assert float(epoch_2.split()[-1]) > float(epoch_1.split()[-1]) > 0.5
+
+
+def test_the_page_shows_what_the_image_prints(start: Start) -> None:
+    (commands,) = taken("examples/digits/README.md", "sh", "docker build -t digits examples/digits\ndocker run --rm ")
+    (shown,) = taken("examples/digits/README.md", "output")
+    assert finish(start(*commands.split(" digits ")[-1].split())) == (0, shown, "")
 
 
 def test_the_model_in_the_bucket_reads_digits(start: Start, tmp_path: Path) -> None:

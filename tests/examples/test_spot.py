@@ -6,6 +6,7 @@ import shutil
 import pytest
 from vertex_training.rehearsal.runner import Ended
 
+from tests.blocks import taken
 from tests.examples.running import Example, metrics
 from tests.vertex_emulator.running import RunningEmulator, command
 
@@ -24,7 +25,8 @@ def shape(line: str) -> str:
 
 def preempted(example: Example, after: str = "1") -> Ended:
     """The job, whose machine is taken away as the page says; sooner, as numpy is loaded before PyTorch would be."""
-    (line,) = [line for line in example.shown("$ vertex-emulator") if "inject" in line]
+    (commands,) = taken("examples/spot/README.md", "console", "$ vertex-emulator inject")
+    line = commands.splitlines()[0]
     *arguments, option, _ = line.split()[2:]
     done = command(*arguments, option, after, data=example.emulator.data)
     assert done.returncode == 0, done.stderr
@@ -41,7 +43,8 @@ def test_a_preempted_training_ends_with_the_same_model(example: Example) -> None
     first = int(lines[start].split()[4])
     assert 0 < first < 4000
     assert lines[start - 1] == f"is stopped, and has saved step {first}"
-    assert {shape(line) for line in example.shown("step 200")} <= {shape(line) for line in lines}
+    (shown,) = taken("examples/spot/README.md", "output", "step 200")
+    assert {shape(line) for line in shown.splitlines()} <= {shape(line) for line in lines}
     assert [int(line.split()[1].partition("/")[0]) for line in lines if line.startswith("step")] == [
         *range(200, 4001, 200)
     ]

@@ -4,15 +4,14 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
+from tests.blocks import taken
 from tests.packaging.building import wheel
 from tests.packaging.installed import InstalledProject
 from tests.packaging.test_wheel import requirement_closure
 
-PAGES = "".join((Path(__file__).parents[2] / "docs" / f"{page}.md").read_text() for page in ("emulator", "testing"))
 PYTEST = {"pytest", "iniconfig", "packaging", "pluggy", "pygments"}
 PYTEST |= {"pytest-xdist", "execnet"}  # pytest finds its plugin here, wherever it is allowed
 
@@ -30,8 +29,9 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InstalledProject
     assert shutil.which("pulumi", path=project.environment["PATH"]) is None
     absent = "try: import pulumi\nexcept ModuleNotFoundError: print('absent')"
     assert project.run("python", "-c", absent) == "absent\n"
-    for name, program in re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGES, re.DOTALL):
-        (project.root / name).write_text(program)
+    for program in taken("docs/emulator.md", "python") + taken("docs/testing.md", "python", "# "):
+        name, _, lines = program.removeprefix("# ").partition("\n")
+        (project.root / name).write_text(lines)
     yield project
     project.run("vertex-emulator", "reset", "--yes")
 
@@ -45,7 +45,7 @@ def test_the_tests_of_the_page_pass(alone: InstalledProject) -> None:
 def test_an_unmodified_script_trains_and_reads_its_model(alone: InstalledProject) -> None:
     script = (alone.root / "train.py").read_text()
     assert not re.search("api_|endpoint|credentials|emulator", script.lower())
-    (command,) = re.findall(r"```sh\n(vertex-emulator exec .*)\n```", PAGES)
+    (command,) = taken("docs/emulator.md", "sh", "vertex-emulator exec ")
     printed = alone.run(*command.split())
     assert printed.splitlines()[-1] == "42"
     assert (alone.root / ".emulator" / "gcs" / "my-bucket" / "run" / "model" / "model.txt").read_text() == "42"

@@ -10,6 +10,7 @@ import pytest
 import yaml
 from jsonschema import Draft7Validator
 
+from tests.blocks import PAGES, blocks, taken
 from tests.components.settings.test_declarations import JOB
 from tests.components.settings.test_entries import DECLARED, SEARCH
 from tools import schemas
@@ -17,7 +18,6 @@ from tools import schemas
 ROOT = Path(__file__).parents[2]
 DECLARATIONS = schemas.FOLDER / "declarations.schema.json"
 STACK = schemas.FOLDER / "stack.schema.json"
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 MODELINE = re.compile(r"^# yaml-language-server: \$schema=(\S+)$", re.MULTILINE)
 
 
@@ -27,16 +27,15 @@ def flagged(file: Path, text: str) -> list[str]:
     return [f"{'.'.join(map(str, error.absolute_path))}: {error.message}" for error in errors]
 
 
-def blocks() -> list[Any]:
+def documented() -> list[Any]:
     """The YAML of the documentation that is a stack file, or declarations."""
     found = []
-    for page in PAGES:
-        for number, text in enumerate(re.findall(r"^```yaml\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)):
-            keys = yaml.safe_load(text).keys()
-            if "config" in keys:
-                found.append(pytest.param(STACK, text, id=f"{page.name}-{number}"))
-            elif keys & {"images", *schemas.KINDS}:
-                found.append(pytest.param(DECLARATIONS, text, id=f"{page.name}-{number}"))
+    for block in [each for page in PAGES for each in blocks(page) if each.language == "yaml"]:
+        keys = yaml.safe_load(block.text).keys()
+        if "config" in keys:
+            found.append(pytest.param(STACK, block.text, id=f"{block.page}:{block.line}"))
+        elif keys & {"images", *schemas.KINDS}:
+            found.append(pytest.param(DECLARATIONS, block.text, id=f"{block.page}:{block.line}"))
     return found
 
 
@@ -87,11 +86,11 @@ def test_a_schema_is_valid_and_small(file: Path) -> None:
 
 
 def test_there_are_documents_to_look_at() -> None:
-    assert len(blocks()) >= 3
+    assert len(documented()) > 25
     assert len(files()) > 25
 
 
-@pytest.mark.parametrize(("file", "text"), [*blocks(), *files()])
+@pytest.mark.parametrize(("file", "text"), [*documented(), *files()])
 def test_all_documents_of_the_project_are_valid(file: Path, text: str) -> None:
     assert flagged(file, text) == []
 
@@ -227,3 +226,10 @@ def test_a_pipeline_takes_the_inputs_of_either_task(text: str) -> None:
 def test_a_slip_in_a_pipeline_is_flagged_too(text: str, right: str, wrong: str) -> None:
     assert text.count(right) == 1
     assert len({line.partition(": ")[0] for line in flagged(DECLARATIONS, text.replace(right, wrong))}) == 1
+
+
+def test_the_page_on_editors_maps_the_schemas() -> None:
+    (settings,) = taken("docs/editors.md", "json")
+    mapped = json.loads(settings)["yaml.schemas"]
+    assert {ROOT / schema for schema in mapped} == {DECLARATIONS, STACK}
+    assert all([*ROOT.glob(pattern)] for pattern in mapped.values())

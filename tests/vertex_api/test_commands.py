@@ -26,7 +26,7 @@ def refusal(parser: Parser, line: str, capsys: pytest.CaptureFixture[str]) -> st
     ],
 )
 def test_a_slip_gets_the_nearest_name(line: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert refusal(cli._parser(), line, capsys).endswith(said)
+    assert refusal(cli.build(), line, capsys).endswith(said)
 
 
 @pytest.mark.parametrize(

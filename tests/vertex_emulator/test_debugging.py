@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import pytest
 
+from tests.blocks import taken
 from tests.ports import reserve_port
 from tests.vertex_emulator import packages
 from tests.vertex_emulator.debugger_client import DebuggerClient
@@ -35,6 +36,7 @@ from vertex_emulator import debugging
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Replica
 from vertex_emulator.debugging import DebugPorts
+from vertex_emulator.faults import DEFAULT_DEBUG_PORT
 from vertex_emulator.replicas.debugger import CONTAINER_PORT
 from vertex_emulator.replicas.executor import Executor
 
@@ -107,10 +109,13 @@ def test_breakpoints_stop_one_replica(shared: RunningEmulator) -> None:
     (task, first), (_, second) = ports(shared, name)
     assert task == "workerpool0-0"
 
-    mapping = {"pathMappings": [{"localRoot": str(code), "remoteRoot": "/gcs/code"}]}
+    (shown,) = taken("docs/emulator.md", "json")
+    (documented,) = json.loads(shown)["configurations"]
+    assert (documented["name"], documented["connect"]) == ("workerpool1-0", at(DEFAULT_DEBUG_PORT + 1)["connect"])
+    mapping = documented | {"pathMappings": [{"localRoot": str(code), "remoteRoot": "/gcs/code"}]}
     breakpoints = {f"{code}/train.py": [4], f"{code}/child.py": [2]}
     with DebuggerClient("127.0.0.1", second) as debugger, DebuggerClient("127.0.0.1", first) as bystander:
-        debugger.attach(at(second) | mapping, breakpoints)
+        debugger.attach(mapping | at(second), breakpoints)
         assert debugger.evaluate_where_it_stopped("total + 1") == (4, "43")
         child = debugger.event("debugpyAttach")
         assert child["connect"] == at(second)["connect"]

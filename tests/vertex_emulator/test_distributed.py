@@ -1,7 +1,9 @@
 """Jobs of several replicas, on real Docker: roles, names, averaging over the network, and restarts."""
 
 import json
+import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
@@ -11,10 +13,12 @@ from typing import Any
 import docker
 import pytest
 
+from tests.blocks import taken
 from tests.vertex_emulator.running import IMAGE, RunningEmulator, command, custom_job, pool, until
 from vertex_api import jobspec
 
-TRAINER = Path(__file__).parents[2] / "examples" / "gradients" / "trainer.py"
+ROOT = Path(__file__).parents[2]
+TRAINER = ROOT / "examples" / "gradients" / "trainer.py"
 STOPS = "import signal, sys; signal.signal(15, lambda *_: sys.exit(0))\n"
 ROLES = f"""{STOPS}
 import json, os, socket, time
@@ -91,6 +95,20 @@ def test_replicas_average_gradients_exactly_over_network(shared: RunningEmulator
     assert found == [averaged(3, 60)] * 3
     lines = [line.partition(":")[0] for line in shared.lines(name)]
     assert sorted(lines) == [f"replica {rank} of 3" for rank in range(3)]
+
+
+def test_the_page_shows_what_its_command_runs(shared: RunningEmulator) -> None:
+    (block,) = taken("examples/gradients/README.md", "sh")
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "VERTEX_EMULATOR_DATA": str(shared.data), "NO_PROXY": "*"}
+    done = subprocess.run(["sh", "-euc", block], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    name = json.loads(done.stdout)["name"]
+    assert shared.ended(name)["state"] == "JOB_STATE_SUCCEEDED", shared.lines(name)
+    printed = command("logs", name, data=shared.data).stdout
+    (shown,) = taken("examples/gradients/README.md", "output")
+    # The page leaves out the times before the lines.
+    assert sorted(line.partition(" ")[2] for line in printed.splitlines() if " of 3: " in line) == shown.splitlines()
 
 
 def test_tf_config_gives_each_role_its_place(shared: RunningEmulator, images: dict[str, str]) -> None:

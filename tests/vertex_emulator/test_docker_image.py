@@ -14,20 +14,18 @@ from pathlib import Path
 import pytest
 import requests
 
+from tests.blocks import taken
 from tests.ports import reserve_port
 from tests.vertex_emulator.running import IMAGE, PARENT, command, custom_job, pool, until
 from tools.setup import cache_folder
 
 ROOT = Path(__file__).parents[2]
 SUITES = Path(__file__).parent / "suites"
-PAGE = (ROOT / "docs" / "suites.md").read_text()
 TAG = "vertex-training-tests/emulator"  # stays, so that the next run finds its layers
-BUILD, RUN, USE = re.findall(r"```sh\n(docker.*?|TOKEN=.*?)```", PAGE, re.DOTALL)
-(OWN_FOLDER,) = (
-    block
-    for block in re.findall(r"```sh\n(.*?)```", (ROOT / "docs" / "testing.md").read_text(), re.DOTALL)
-    if "docker run" in block
-)
+(BUILD,) = taken("docs/suites.md", "sh", "docker build ")
+(RUN,) = taken("docs/suites.md", "sh", "docker run ")
+(USE,) = taken("docs/suites.md", "sh", "TOKEN=")
+(OWN_FOLDER,) = taken("docs/testing.md", "sh", "export VERTEX_EMULATOR_DATA=")
 SOCKET = "/var/run/docker.sock"
 TESTCONTAINERS = {**os.environ, "TESTCONTAINERS_RYUK_DISABLED": "true", "TESTCONTAINERS_HOST_OVERRIDE": "localhost"}
 """What the page names: no image of the reaper is pulled, and this machine may be a container itself."""
@@ -157,11 +155,15 @@ def test_the_image_has_the_base_of_the_tests() -> None:
 
 
 @pytest.mark.parametrize(
-    ("language", "file"), [("go", "training_test.go"), ("java", "src/test/java/TrainingTest.java")]
+    ("shown", "file"),
+    [
+        (taken("docs/suites.md", "go"), "go/training_test.go"),
+        (taken("docs/suites.md", "java"), "java/src/test/java/TrainingTest.java"),
+    ],
+    ids=["go", "java"],
 )
-def test_the_page_shows_the_suites(language: str, file: str) -> None:
-    (shown,) = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
-    assert shown == (SUITES / language / file).read_text()
+def test_the_page_shows_the_suites(shown: list[str], file: str) -> None:
+    assert shown == [(SUITES / file).read_text()]
 
 
 @contextlib.contextmanager

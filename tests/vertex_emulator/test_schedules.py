@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import requests
 
+from tests.blocks import taken
 from tests.vertex_emulator.instant_containers import use_instant_containers
 from tests.vertex_emulator.running import PARENT, RunningEmulator, custom_job, pool, until
 
@@ -155,11 +156,14 @@ def test_a_malformed_call_is_a_clients_error(shared: RunningEmulator, method: st
 
 
 def test_the_documented_request_creates_a_schedule(shared: RunningEmulator) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "emulator.md").read_text()
-    (block,) = re.findall(r"```sh\n(URL=.*?)```", page, re.DOTALL)
+    (block,) = taken("docs/emulator.md", "sh", "URL=")
     environment = {**os.environ, "VERTEX_EMULATOR_DATA": str(shared.data), "NO_PROXY": "*"}
     done = subprocess.run(["sh", "-euc", block], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     created = json.loads(done.stdout)
     assert (created["timeZone"], len(created["nextTimes"])) == ("Europe/Berlin", 3)
+    (commands,) = taken("docs/emulator.md", "sh", "vertex-emulator schedules list")
+    done = subprocess.run(["sh", "-euc", commands], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert shared.call("GET", f"vertex_emulator/{created['name']}")["paused"] is True
     assert shared.call("DELETE", f"vertex_emulator/{created['name']}") == {}

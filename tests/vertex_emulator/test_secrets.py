@@ -1,7 +1,6 @@
 """Secret Manager for containers: the three lines of the documentation, and who reads which secrets."""
 
 import json
-import re
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 from google.api_core import exceptions
 
+from tests.blocks import taken
 from tests.vertex_emulator.running import (
     PARENT,
     PATIENCE_SECONDS,
@@ -29,7 +29,6 @@ from vertex_emulator.secrets import SecretServer, SecretValues
 
 VALUE = "correct-horse-battery-staple-ü"
 NAME = "projects/my-project/secrets/hf-token/versions"
-PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
 READ = f"""
 import base64, hashlib, json, os, urllib.request
 url = os.environ["SECRET_MANAGER_API_ENDPOINT"] + "/v1/{NAME}/latest:access"
@@ -75,7 +74,7 @@ def test_containers_read_secrets_and_nothing_keeps_them(emulator: RunningEmulato
 def test_documented_lines_read_a_secret(access: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {**access, "HF_TOKEN": f"{NAME}/latest", "NO_PROXY": "*"}.items():
         monkeypatch.setenv(name, value)
-    (lines,) = re.findall(r"```python\n(.*?)```", PAGE.read_text().partition("#### Secrets of")[2], re.DOTALL)[:1]
+    (lines,) = taken("docs/configuration.md", "python", "import os\nfrom google.cloud import secretmanager")
     found: dict[str, Any] = {}
     exec(lines, found)
     assert found["token"] == VALUE

@@ -9,6 +9,8 @@ from vertex_training.data import lock
 from vertex_training.data.lock import Data, Lock, Part, Snapshot, describe, differences
 from vertex_training.errors import DataLockUnusable, Problem
 
+from tests.blocks import taken
+
 URI = "gs://acme/train/"
 
 
@@ -127,3 +129,12 @@ def test_a_change_is_described_in_one_line() -> None:
     assert describe({**one, "uri": "gs://b/"}, other) == f"gs://b/ → {URI}, 4 objects, 12 bytes"
     large = {"uri": URI, "objects": 100_000.0, "bytes": 3.1e9, "digest": "0"}
     assert describe(large, {**large, "objects": 100_012.0}) == "changed: 100,000 → 100,012 objects, 3.1 GB"
+
+
+def test_the_page_shows_a_file_as_it_is_written(tmp_path: Path) -> None:
+    (shown,) = taken("docs/data.md", "output", '{"dataLock"')
+    _, heading, *lines = map(json.loads, shown.splitlines())
+    found = Lock(tmp_path)
+    found.snapshots["dev", heading["data"]] = Snapshot.of(heading["uri"], "objects", map(Part.from_json, lines))
+    found.write()
+    assert (tmp_path / "data.lock").read_text() == shown

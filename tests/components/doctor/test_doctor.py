@@ -19,6 +19,7 @@ from vertex_training.doctor.checks import allows
 from vertex_training.doctor.rules import CHECKS, PAGE, RULES, Place
 from vertex_training.settings.offline import read_stack
 
+from tests.blocks import taken
 from tests.components.projects import write
 from tests.standins.gcp.quotas import answer_quota_infos
 from tests.standins.google_project import GoogleProject, google_project
@@ -874,6 +875,16 @@ def test_problems_come_before_what_is_not_known(
     code, lines = run(capsys)
     assert code == 1 and lines[0].endswith(": 1 problem, 1 not known")
     assert [line.partition(":")[0] for line in lines[1::2]] == ["problem", "cannot tell"]
+
+
+def test_the_page_shows_what_is_printed(
+    project: GoogleProject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project.disabled, project.lacking = {"cloudbilling"}, {"workloadidentity.serviceAgents.create"}
+    project.resources |= next(fault.resources for fault in FAULTS if fault.rule == "quota-short")
+    prepare(tmp_path, {})
+    _, lines = run(capsys, "--stack", "dev")
+    assert taken("docs/first-run.md", "output", "stack dev") == ["".join(f"{line}\n" for line in lines)]
 
 
 def test_a_local_stack_needs_no_doctor(

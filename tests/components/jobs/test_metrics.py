@@ -11,6 +11,7 @@ from vertex_training.jobs import completion
 from vertex_training.jobs.completion import CompletionProvider
 from vertex_training.jobs.metrics import read
 
+from tests.blocks import taken
 from tests.components.fakes import NOON, FakeClient
 from tests.standins.cloud_storage import CloudStorageStandIn, cloud_storage
 from tests.vertex_emulator.events import plain, records
@@ -54,6 +55,13 @@ def test_the_first_file_of_a_run_counts(bucket: Path) -> None:
     assert read(LOCAL, {"train": JOB}) == ({"train": {"loss": 2}}, ["train: loss 2"])
     write(bucket / "out" / "model", {"loss": {"test": 0.123456}})
     assert read(LOCAL, {"train": JOB}) == ({"train": {"loss.test": 0.123456}}, ["train: loss.test 0.1235"])
+
+
+def test_the_file_of_the_page_is_read(bucket: Path) -> None:
+    (shown,) = taken("docs/configuration.md", "json")
+    write(bucket / "out", json.loads(shown))
+    metrics = {"accuracy": 0.9722, "test.loss": 0.0439}
+    assert read(LOCAL, {"train": JOB}) == ({"train": metrics}, ["train: accuracy 0.9722, test.loss 0.0439"])
 
 
 def test_a_file_of_an_earlier_run_is_ignored(bucket: Path) -> None:

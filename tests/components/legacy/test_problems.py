@@ -1,12 +1,15 @@
 """What is wrong with a legacy job is said in one line each, all at once, and nothing is written."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from vertex_training.cli import main
 
+from tests.blocks import taken
 from tests.components.schema.test_source import COLON
 from vertex_api.errors import MAX_PROBLEMS, MORE_PROBLEMS
 
@@ -228,3 +231,23 @@ def test_the_command_accepts_a_closed_pipe() -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait() == 0
+
+
+def test_the_page_shows_the_printed_problems(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for page, job in {
+        "job.yaml:3": "jobId: census\ntrainingInput:\n  masterTyp: standard\n",
+        "job.yaml:4": "jobId: census\ntrainingInput:\n  runtimeVersion: '2.1'\n  jobDir: /tmp/out\n",
+    }.items():
+        shown = taken("docs/legacy.md", "output", "job.yaml:")
+        assert [f"{line}\n" for line in problems(tmp_path, job, capsys)] == [
+            each for each in shown if each.startswith(page)
+        ]
+
+
+def test_the_command_of_the_page_writes_a_declaration(tmp_path: Path) -> None:
+    (tmp_path / "training").mkdir()
+    (tmp_path / "job.yaml").write_text(f"jobId: census\ntrainingInput: {{scaleTier: BASIC, {IMAGE.strip()}}}\n")
+    (command,) = taken("docs/legacy.md", "sh")
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    subprocess.run(["sh", "-euc", command], cwd=tmp_path, env={**os.environ, "PATH": path}, check=True, timeout=60)
+    assert yaml.safe_load((tmp_path / "training" / "census.yaml").read_text())["customJobs"].keys() == {"census"}

@@ -15,6 +15,7 @@ from google.auth.exceptions import RefreshError
 from vertex_training.parity import command, probes, report
 from vertex_training.parity.side import Answer, Journal, ParityFailed, Run, Side, masked
 
+from tests.blocks import taken
 from vertex_api.estimates.prices import bundled_prices
 from vertex_api.names import KINDS
 
@@ -44,6 +45,17 @@ def test_each_probe_is_about_rows_of_the_page() -> None:
     rows = set(re.findall(r"^\| `([^`]+)` \|", page, re.MULTILINE))
     assert {row for probe in ALL for row in probe.rows} - rows == set()
     assert all(probe.rows and probe.steps for probe in ALL)
+
+
+def test_the_page_shows_a_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (shown,) = taken("docs/parity.md", "yaml")
+    (tmp_path / "_base.yaml").write_text((probes._FOLDER / "_base.yaml").read_text())
+    (tmp_path / "hours.yaml").write_text(shown)
+    monkeypatch.setattr(probes, "_FOLDER", tmp_path)
+    (probe,) = probes.load()
+    (step,) = probe.steps
+    assert (step.method, step.path) == ("POST", "customJobs")
+    assert step.body["jobSpec"]["scheduling"]["timeout"] == "1h"
 
 
 def test_a_probe_labels_all_that_it_makes() -> None:

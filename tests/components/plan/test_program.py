@@ -22,8 +22,9 @@ from vertex_training.review.reports import cost_lines, schedule_lines
 from vertex_training.schema import shapes
 from vertex_training.settings.settings import Settings
 
+from tests.blocks import taken
 from tests.components.fakes import Ground
-from tests.components.projects import CLOUD, CLOUD_INCLUDING, LOCAL, load, problems
+from tests.components.projects import CLOUD, CLOUD_INCLUDING, LOCAL, load, problems, write
 from tests.components.targets.gcp.graph import Graph, forget_loops, graph
 from tests.vertex_api.jobs import custom_job, edited, tuning_job
 from vertex_api.estimates.cost import Cost
@@ -87,6 +88,24 @@ def test_all_jobs_are_reported_together(tmp_path: Path, preview: bool) -> None:
     ]
     assert lines[:4] == known
     assert not preview or [line.partition(": ")[0] for line in lines[4:]] == ['CustomJob "late"']
+
+
+def test_the_page_shows_what_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = {"target": "gcp", "project": "acme-dev", "projectNumber": "123456789012", "region": "us-central1"}
+    guarded = {"requireTimeout": True, "maxHourlyCost": 1.0}
+    lines = [f"  vertex-training:{key}: {json.dumps(value)}\n" for key, value in keys.items()]
+    stack = f"config:\n{''.join(lines)}  vertex-training:guardrails:\n    requireTimeout: true\n"
+    write(
+        tmp_path,
+        {"stacks/Pulumi.stack.yaml": f"{stack}    maxHourlyCost: 1.0\n", "trainer/Dockerfile": "FROM scratch\n"},
+    )
+    config = {f"vertex-training:{key}": value for key, value in keys.items()}
+    monkeypatch.setenv("PULUMI_CONFIG", json.dumps({**config, "vertex-training:guardrails": json.dumps(guarded)}))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DeclarationErrors) as refused:
+        graph(lambda: exec(taken("docs/python.md", "python")[0], {}), preview=True)
+    told = str(refused.value).replace("stacks/Pulumi.stack.yaml", "stacks/Pulumi.dev.yaml")
+    assert taken("docs/python.md", "output") == [f"{told}\n"]
 
 
 def test_a_valid_program_registers_its_specs_unchanged(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from vertex_training.rehearsal.rehearse import Options, rehearse, shrink
 from vertex_training.rehearsal.runner import Ended, Source, in_order
 from vertex_training.rehearsal.target import throw_away
 
+from tests.blocks import taken
 from tests.vertex_emulator.running import IMAGE, until
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 
@@ -80,7 +81,9 @@ def test_jobs_run_small_and_in_order(project: Write, tmp_path: Path, capfd: pyte
     assert len(jobs["broken"]["reason"].splitlines()) <= 10 and "vertex-emulator logs" not in jobs["broken"]["reason"]
     assert jobs["waiting"]["reason"] == "comes after broken, which failed"
     assert "--secret token" in jobs["secret"]["reason"]
-    assert "accuracy 0.5" in shown and "why it broke" in shown
+    (page,) = taken("docs/rehearsal.md", "output", "digits: ")
+    told = page.replace("digits", "broken").replace("status of 2", "status of 4").splitlines(keepends=True)
+    assert "accuracy 0.5" in shown and "".join([*told[:-1], "      why it broke\n"]) in shown
     assert "trainer: accuracy 0.5" in said and "trainer: succeeded" in said
     assert sorted(path.name for path in Path.cwd().rglob("*")) == before
     assert left(tmp_path) == []
@@ -148,6 +151,41 @@ def test_what_a_job_used_is_told(project: Write, tmp_path: Path, capfd: pytest.C
     assert told["buckets"] == ["acme-data"]
     shown = capfd.readouterr().out
     assert "of 16.1 GB" in shown and "buckets: acme-data" in shown
+
+
+def test_the_page_shows_the_table() -> None:
+    (shown,) = taken("docs/rehearsal.md", "output", "job ")
+    memory = {"memoryBytes": 15 << 30}
+    digits: Any = {"name": "digits", "outcome": "succeeded", "seconds": 10.0}
+    digits["replicas"] = [{"name": "workerpool0-0", "peakMemoryBytes": 91_500_000, **memory}]
+    digits["files"] = {"count": 2, "bytes": 161_900}
+    digits["metrics"] = {"accuracy": 0.84444, "loss": 1.71789, "epochs": 1}
+    search: Any = {"name": "digits-search", "outcome": "succeeded", "seconds": 13.0}
+    search["replicas"] = [{"name": "workerpool0-0", "peakMemoryBytes": 87_200_000, **memory}]
+    search["files"] = {"count": 4, "bytes": 573_400}
+    search["metrics"] = {"accuracy": 0.91111}
+    assert report.RENDERERS["table"]({"version": 1, "jobs": [digits, search]}) == shown
+
+
+def test_the_page_shows_what_drills_find() -> None:
+    (shown,) = taken("docs/rehearsal.md", "output", "forgets: ")
+    ended = {"reason": "it ended the job, which was submitted again"}
+    anew: Any = {"resumed": False, "fromStep": 1, "lostSteps": 15, "sameEnd": True}
+    on: Any = {"resumed": True, "fromStep": 13, "lostSteps": 3, "sameEnd": True}
+    done: Any = {
+        "fault": "preempt",
+        "resumed": True,
+        "lostSteps": 0,
+        "sameEnd": True,
+        "reason": "nothing was left to do",
+    }
+    forgets = [{"fault": "preempt", **anew, "lostSteps": 24}, {"fault": "restart", **anew}]
+    keeps = [done, {"fault": "restart", **on}]
+    jobs: Any = [
+        {"name": name, "outcome": "succeeded", "drills": [*drills, {"fault": "out-of-memory", **state, **ended}]}
+        for name, drills, state in (("forgets", forgets, anew), ("keeps", keeps, on))
+    ]
+    assert report.RENDERERS["table"]({"version": 1, "jobs": jobs}).partition("\n\n")[2] == shown
 
 
 def test_a_search_tells_its_largest_trial() -> None:

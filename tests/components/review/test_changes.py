@@ -9,6 +9,7 @@ from vertex_training.review.markdown import render_markdown
 from vertex_training.review.resources import DATA_BY_TYPE, DataLoss, Grant
 from vertex_training.review.review import Review, Submissions, build_review, render_json
 
+from tests.blocks import taken
 from tests.components.review.recorded_previews import find_step, parse, read_recorded
 
 
@@ -49,6 +50,19 @@ def test_changed_data_is_shown_with_its_counts() -> None:
     step["oldState"]["inputs"]["data"] = {"train": old}
     step["newState"]["inputs"]["data"] = {"train": {**old, "digest": "1", "contents": {"b": "1"}}}
     assert "because of data `train`: `1 object added, 1 removed, 3 bytes`; " in render_markdown(review_of(fields))
+
+
+def test_the_page_on_data_shows_the_reason() -> None:
+    fields = read_recorded("machine-change")
+    step = find_step(fields, "train")
+    step["diffReasons"] = step["replaceReasons"] = []
+    old = {"uri": "gs://acme/train/", "objects": 1, "bytes": 3, "digest": "0", "contents": {"a": "0"}}
+    contents = dict.fromkeys("abcdefghijklm", "1")
+    new = {**old, "objects": 13, "bytes": 3_100_000_000, "digest": "1", "contents": contents}
+    for state, data in (("oldState", old), ("newState", new)):
+        step[state]["inputs"] = {**step["oldState"]["inputs"], "data": {"train": data}}
+    (shown,) = taken("docs/data.md", "output", "- `digits` (CustomJob)")
+    assert shown.replace("digits", "train") in f"{render_markdown(review_of(fields))}\n"
 
 
 def test_a_forced_replacement_says_so() -> None:

@@ -15,6 +15,7 @@ from vertex_training.plan.training import Training
 from vertex_training.review.reports import MAX_LINES, accelerator_lines, cost_lines, shortage_line
 from vertex_training.settings.settings import Settings
 
+from tests.blocks import taken
 from tests.components.projects import CLOUD_INCLUDING, load, write
 from tests.vertex_api.estimates.test_quota import GRANTED, IN_TABLE
 from vertex_api.estimates.availability import AS_OF
@@ -38,22 +39,22 @@ def page_settings(root: Path, **more: object) -> Settings:
     return Settings.load_from_config("team", "dev", root, config)
 
 
-def blocks(start: str) -> list[str]:
-    """The blocks of the page that begin so."""
-    return re.findall(rf"^```\n({start}.*?)\n```", PAGE, re.MULTILINE | re.DOTALL)
+def text(lines: list[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
 
 
 def test_the_page_shows_the_printed_report(tmp_path: Path) -> None:
     (kept,) = re.findall(r"^```yaml\nvertex-training:persistentResource:\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     stacks = page_settings(tmp_path), page_settings(tmp_path, persistentResource=yaml.safe_load(kept))
-    assert blocks("Cost in ") == ["\n".join(cost_lines(settings.plan, TODAY)) for settings in stacks]
+    shown = taken("docs/cost.md", "output", "Cost in ")
+    assert shown == [text(cost_lines(settings.plan, TODAY)) for settings in stacks]
 
 
 def test_the_page_shows_the_last_runs(tmp_path: Path) -> None:
-    (record,) = blocks("2026-")
-    plan = replace(page_settings(tmp_path).plan, records=lambda: {"search": record, "gone": record})
+    (record,) = taken("docs/cost.md", "output", "2026-")
+    plan = replace(page_settings(tmp_path).plan, records=lambda: {"search": record.strip(), "gone": record.strip()})
     lines = cost_lines(plan, TODAY)
-    assert blocks("  search: ") == [line for line in lines if "the last" in line]
+    assert taken("docs/cost.md", "output", "  search: ") == [f"{line}\n" for line in lines if "the last" in line]
     heading = "Cost in us-central1: 104.74 USD an hour, 5,336.01 USD at most, "
     assert lines[0].startswith(heading) and f"`{lines[0].removeprefix(heading)}`" in PAGE
 
@@ -62,17 +63,18 @@ def test_the_page_shows_the_guardrail_violations(tmp_path: Path) -> None:
     (rules,) = re.findall(r"^```yaml\nvertex-training:guardrails:\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     with pytest.raises(DeclarationErrors) as refused:
         page_settings(tmp_path, guardrails=yaml.safe_load(rules))
-    assert blocks("2 problems") == [str(refused.value)]
+    assert taken("docs/cost.md", "output", "2 problems") == [f"{refused.value}\n"]
 
 
 def test_the_page_shows_the_printed_quotas(tmp_path: Path) -> None:
     plan = page_settings(tmp_path).plan
     granted = {"cpus": 2200, "nvidia_t4_gpus": 12, "pd_ssd": UNLIMITED, "preemptible_cpus": 300}
     granted["preemptible_nvidia_h100_gpus"] = 0
-    table = "\n".join(quota_table(plan.project, str(plan.region), plan.quotas, granted))
+    table = text(quota_table(plan.project, str(plan.region), plan.quotas, granted))
+    assert taken("docs/cost.md", "output", "Quota in us-central1: needed") == [table]
     (shortage,) = find_shortages(plan.quotas, granted)
     line = shortage_line(plan.project, str(plan.region), shortage)
-    assert [block for block in blocks("") if "granted to" in block] == [table, line]
+    assert taken("docs/cost.md", "output", "preemptible_nvidia_h100_gpus: ") == [f"{line}\n"]
 
 
 def job(total: float, missing: tuple[str, ...] = ()) -> Cost:
@@ -155,6 +157,8 @@ def test_one_warning_names_accelerator_jobs_and_regions(tmp_path: Path) -> None:
     )
     assert "us-central1" in first and "europe-west4" in first and "me-west1" not in first
     assert last.startswith("Tables change: see ")
+    (shown,) = taken("docs/cost.md", "output", "NVIDIA_H100_80GB is not offered")
+    assert accelerators(tmp_path, "europe-west9", "large")[0].startswith(shown.removesuffix("…\n"))
 
 
 def test_machines_that_stay_are_named_as_jobs_are(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from vertex_training.runtime import pacing
 from vertex_training.runtime.pacing import Pacing, SubmissionCount, pace_line, progress_line, total_line
 from vertex_training.settings.settings import NAMESPACE
 
+from tests.blocks import taken
 from tests.vertex_api.clock import Clock
 
 
@@ -18,6 +19,12 @@ from tests.vertex_api.clock import Clock
 )
 def test_a_total_is_told_with_its_minutes(submissions: int, line: str) -> None:
     assert total_line(submissions, 60) == line
+
+
+def test_the_page_shows_the_printed_lines() -> None:
+    assert taken("docs/submissions.md", "output", "240 submissions") == [f"{total_line(240, 60)}\n"]
+    told = f"{pace_line(240, 60)}\n{progress_line(61, 240)}\n"
+    assert taken("docs/submissions.md", "output", "creating and deleting") == [told]
 
 
 def test_progress_is_told_with_what_is_known() -> None:

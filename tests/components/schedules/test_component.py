@@ -13,6 +13,7 @@ from vertex_training.schedules.component import schedule_id
 from vertex_training.schedules.resources import EmulatorSchedule
 from vertex_training.stack import Images, Packages, Schedules, Sources
 
+from tests.blocks import taken
 from tests.components.fakes import Ground
 from tests.components.projects import INCLUDING, load
 from tests.components.settings.test_declarations import NIGHTLY
@@ -65,6 +66,15 @@ def test_a_program_s_schedule_is_a_declared_one(tmp_path: Path) -> None:
     request = schedule().schedule_requests["nightly"]
     assert request.jobs[0].body["labels"]["pulumi_name"] == "train"
     assert (request.time_zone, request.paused, request.overlap) == ("UTC", False, "skip")
+
+
+def test_the_schedule_of_the_page_is_made() -> None:
+    (lines,) = taken("docs/schedules.md", "python")
+    known = {"CustomJob": CustomJob, "JobTemplate": JobTemplate, "Schedule": Schedule}
+    given = {**known, "job_spec": custom_job()["jobSpec"], "foundation": Ground()}
+    graph(lambda: exec(lines, given), preview=True)
+    request = given["foundation"].schedule_requests["nightly"]
+    assert (request.cron, request.time_zone, request.jobs[0].name) == ("0 2 * * *", "Europe/Berlin", "train")
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from vertex_training.plan.training import Timetable
 from vertex_training.review.reports import show_cost, warn_of_accelerators
 
+from tests.blocks import taken
 from tests.components.projects import CLOUD_INCLUDING, load, problems
 
 NOW = datetime(2026, 10, 23, 12, tzinfo=UTC)
@@ -57,6 +58,13 @@ def test_schedules_cost_a_run_and_a_month(tmp_path: Path) -> None:
         "  weekly: 0.98 USD a run, 4.25 USD a month (4.3 runs a month)",
         "  all that are not paused: 4.25 USD a month",
     ]
+
+
+def test_the_page_shows_the_printed_cost(tmp_path: Path) -> None:
+    jobs = "".join(line for line in JOBS.partition("schedules:")[0].splitlines(keepends=True) if "  b: " not in line)
+    (page,) = taken("docs/cost.md", "output", "Schedules in us-central1")
+    lines = shown(tmp_path, jobs + 'schedules: {nightly: {cron: "0 2 * * *", job: a}}')
+    assert lines[-3:] == page.splitlines()
 
 
 def test_a_stack_may_have_scheduled_jobs_only(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """ScheduleStatus: the last run among all jobs of a schedule, and when it runs next."""
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,6 +13,7 @@ from vertex_training.schedules.resources import (
     run_status,
 )
 
+from tests.blocks import taken
 from tests.components.fakes import FakeClient
 from vertex_api.errors import Unavailable
 
@@ -155,3 +157,18 @@ def test_an_api_that_does_not_answer_is_one_line(api: FakeClient) -> None:
 def test_the_next_time_is_in_utc() -> None:
     assert next_time("0 2 * * *", "Europe/Berlin", False, NOW) == "2026-10-24T00:00:00Z"
     assert next_time("0 2 * * *", "Europe/Berlin", True, NOW) is None
+
+
+def test_the_page_shows_a_status(api: FakeClient) -> None:
+    (shown,) = taken("docs/schedules.md", "json")
+    ((name, page),) = json.loads(shown).items()
+    run, (declared,) = page["lastRun"]["runId"], page["lastRun"]["modelDirs"]
+    found = job(run, declared, "JOB_STATE_SUCCEEDED")
+    found["jobSpec"]["baseOutputDirectory"] = {"outputUriPrefix": f"gs://team-dev/{name}/{run}/{declared}"}
+    api.add(f"{PARENT}/customJobs/1", **found)
+    ended = execution("SUCCEEDED", run[-8:], startTime="2026-11-22T01:00:00.123456Z")
+    api.executions[f"{PARENT}/workflows/team_dev_nightly"] = [ended]
+    jobs = [{"name": declared, "collection": "customJobs"}]
+    status = ScheduleStatusProvider().create({**PROPS, "jobs": jobs}).outs["status"]
+    time = next_time("0 2 * * *", "Europe/Berlin", False, datetime(2026, 11, 22, 12, tzinfo=UTC))
+    assert {"nextTime": time, **status} == page

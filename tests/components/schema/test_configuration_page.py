@@ -8,10 +8,12 @@ from typing import Any, Required, get_origin, get_type_hints
 import pytest
 import yaml
 from typing_extensions import is_typeddict
+from vertex_training.errors import DeclarationErrors
 from vertex_training.images.resource import DEFAULT_PLATFORM
 from vertex_training.schema import shapes
 from vertex_training.settings.settings import Settings
 
+from tests.blocks import taken
 from tests.components.projects import INCLUDING, problems, write
 from vertex_api.validation.shape import canonicalize
 
@@ -126,17 +128,29 @@ def test_the_page_lists_the_known_references(tmp_path: Path, user: str, declarat
     assert set(re.findall(r"\$\{\w+\.NAME(?:\.RESULT)?\}", problem)) == described
 
 
-def test_the_example_of_the_page_is_right(tmp_path: Path) -> None:
+def example(root: Path, *slips: tuple[str, str]) -> Settings:
+    """The settings of the page's files, with other words in them."""
     blocks = re.findall(r"^```yaml\n# (\S+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     files = dict(blocks)
     assert list(files) == ["training/digits.yaml", "stacks/Pulumi.dev.yaml", "training/best.yaml"]
-    write(tmp_path, {**files, "examples/digits/Dockerfile": "FROM scratch"})
+    for right, wrong in slips:
+        files = {name: text.replace(right, wrong, 1) for name, text in files.items()}
+    write(root, {**files, "examples/digits/Dockerfile": "FROM scratch"})
     given = yaml.safe_load(files["stacks/Pulumi.dev.yaml"])["config"]
     given["vertex-training:secrets"] = dict.fromkeys(given["vertex-training:secrets"], "decrypted")
     config = {key: value if isinstance(value, str) else json.dumps(value) for key, value in given.items()}
-    settings = Settings.load_from_config("team", "dev", tmp_path, config)
-    (job,) = settings.jobs
+    return Settings.load_from_config("team", "dev", root, config)
+
+
+def test_the_example_of_the_page_is_right(tmp_path: Path) -> None:
+    (job,) = example(tmp_path).jobs
     assert job.job.fields["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] == ["--epochs=2"]
+
+
+def test_the_page_shows_the_printed_problems(tmp_path: Path) -> None:
+    with pytest.raises(DeclarationErrors) as refused:
+        example(tmp_path, ("vars: {epochs: 2}", "vars: {epoch: 2}"), ("${images.digits}", "${images.digit}"))
+    assert taken("docs/configuration.md", "output", "2 problems") == [f"{refused.value}\n"]
 
 
 @pytest.mark.parametrize("lifecycle", [{}, {"wait": True, "onDelete": "keep", "rerun": 3}, {"rerun": "3"}])
