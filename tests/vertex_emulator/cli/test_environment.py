@@ -115,7 +115,7 @@ def test_another_sitecustomize_still_runs(shared: RunningEmulator, tmp_path: Pat
     (tmp_path / "sitecustomize.py").write_text("print('of the project')")
     done = subprocess.run(
         [*PROGRAM, str(shared.data), "--", sys.executable, "-c", "import sitecustomize; print(sitecustomize.__file__)"],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path.cwd())])},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path.cwd())]), "PYTHONUNBUFFERED": "1"},
         capture_output=True,
         text=True,
         check=True,
