@@ -87,7 +87,8 @@ def train(flags: argparse.Namespace) -> None:
     flags.model_dir.mkdir(parents=True, exist_ok=True)
     # The name that Google's serving image looks for; save_model would warn that the format is not in the name.
     (flags.model_dir / "model.bst").write_bytes(model.save_raw("ubj"))
-    metrics["gain"] = model.get_score(importance_type="total_gain")
+    # The score leaves out columns that no tree has used.
+    metrics["gain"] = dict.fromkeys(COLUMNS, 0.0) | model.get_score(importance_type="total_gain")
     (flags.model_dir / "metrics.json").write_text(json.dumps(metrics) + "\n")
     print(f"saved model.bst and metrics.json in {flags.model_dir}")
 

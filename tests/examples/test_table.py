@@ -30,7 +30,7 @@ def of_trial(searched: Ended, trial: str, file: str = "metrics.json") -> Any:
 
 def test_the_best_trials_model_is_registered(example: Example, searched: Ended) -> None:
     trials = {each["id"]: each["metrics"]["auc"] for each in searched.results["trials"]}
-    assert len(trials) == 3 and max(trials.values()) > 0.8
+    assert len(trials) == 3 and max(trials.values()) > 0.75
     assert trials == {trial: of_trial(searched, trial)["auc"] for trial in trials}
     best = max(trials, key=lambda trial: trials[trial])
     assert searched.results["bestTrial"]["id"] == best
