@@ -13,6 +13,7 @@ import pytest
 from tests.clients.environment import variables
 from tests.vertex_emulator.running import PARENT, RunningEmulator, command, custom_job, pool, until
 from vertex_emulator.data_folder import is_locked
+from vertex_emulator.names import project_number
 
 PROGRAM = [sys.executable, "-m", "vertex_emulator", "exec", "--data"]
 
@@ -29,6 +30,30 @@ def test_a_command_gets_what_env_prints(shared: RunningEmulator) -> None:
     assert {name: found[name] for name in names} == {name: expected[name] for name in names}
     assert found["VERTEX_EMULATOR_DATA"] == str(shared.data)
     assert is_locked(shared.data / "lock")  # it was running before
+
+
+@pytest.mark.parametrize("init", ["", "aiplatform.init()"])
+def test_the_sdk_needs_no_project_of_the_program(shared: RunningEmulator, init: str) -> None:
+    """It would ask Google for that of the variable; a question that fails is a warning on stderr."""
+    script = f"""
+from google.cloud import aiplatform, resourcemanager
+resourcemanager.ProjectsClient.get_project = None
+{init}
+container = {{"image_uri": "localhost/absent:1"}}
+pool = {{"machine_spec": {{"machine_type": "n1-standard-4"}}, "replica_count": 1, "container_spec": container}}
+try:
+    aiplatform.CustomJob("train", [pool])
+except RuntimeError as error:
+    print(error)
+job = aiplatform.CustomJob("train", [pool], staging_bucket="gs://any")
+job.submit()
+print(job.resource_name)
+"""
+    done = execute(shared.data, "--project=of-exec", "--region=us-east1", "--", sys.executable, "-c", script)
+    assert (done.returncode, done.stderr) == (0, "")
+    refused, *_, name = done.stdout.splitlines()
+    assert "staging_bucket should be passed" in refused
+    assert name.startswith(f"projects/{project_number('of-exec')}/locations/us-east1/customJobs/")
 
 
 def test_an_emulator_starts_for_it_and_stops(tmp_path: Path) -> None:
@@ -48,6 +73,7 @@ request = urllib.request.Request(url, {json.dumps(job)!r}.encode(), {{"Content-T
 urllib.request.build_opener(urllib.request.ProxyHandler({{}})).open(request).close()
 """
     done = execute(tmp_path, "--", sys.executable, "-c", post)
+    assert "Waiting for job to be provisioned" in command("logs", "a job", data=tmp_path).stdout
     assert command("reset", "--yes", data=tmp_path).returncode == 0
     assert (done.returncode, done.stderr.count("\n")) == (0, 1)
     assert "1 job has not ended" in done.stderr

@@ -21,7 +21,13 @@ _TOKEN_FILE = os.environ.get("CLOUDSDK_AUTH_ACCESS_TOKEN_FILE")
 def _set_defaults(aiplatform: Any) -> None:
     from google.auth.credentials import AnonymousCredentials
 
-    aiplatform.init(api_endpoint=_URL, api_transport="rest", credentials=AnonymousCredentials())
+    aiplatform.init(
+        # Left to itself, it takes the variable for a number, and asks Google which project has it.
+        project=os.environ.get("GOOGLE_CLOUD_PROJECT"),
+        api_endpoint=_URL,
+        api_transport="rest",
+        credentials=AnonymousCredentials(),
+    )
 
 
 def _send_token(credentials: Any) -> None:
