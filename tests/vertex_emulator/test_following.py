@@ -71,6 +71,35 @@ def test_a_followed_name_stays_with_its_job(monkeypatch: pytest.MonkeyPatch, tmp
     assert asked == ["/vertex_emulator/jobs/digits", "/vertex_emulator/jobs/first"]
 
 
+def test_logs_need_no_emulator(own: RunningEmulator) -> None:
+    chief = own.create(custom_job(pool("print('of the chief')\nraise SystemExit(3)"), name="fails"))
+    own.ended(chief)
+    running = own.create(custom_job(pool("import time\nprint('still runs', flush=True)\ntime.sleep(60)")))
+    until(lambda: "still runs" in own.lines(running), "the first line")
+    served = [command("logs", *words, data=own.data) for words in (["fails"], [chief, "--json"])]
+    assert own.end() == 0
+    unserved = [command("logs", *words, data=own.data) for words in (["fails"], [chief, "--json"])]
+    assert [done.stdout for done in unserved] == [done.stdout for done in served]
+    assert "of the chief" in served[0].stdout and "non-zero status of 3" in served[0].stdout
+    assert "still runs" in command("logs", running, data=own.data).stdout  # its container runs on
+    for words, said in (
+        (["other"], f"There is no job other in {own.data}; choose another folder with --data"),
+        ([chief, "--task", "workerpool1-0"], f"{chief} has no task workerpool1-0; tasks: service, workerpool0-0"),
+        (["--follow", chief], f"no emulator is running on {own.data}; start one with"),
+    ):
+        done = command("logs", *words, data=own.data)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+        assert said in done.stderr
+    own.start()
+
+
+def test_logs_do_not_make_a_folder(tmp_path: Path) -> None:
+    done = command("logs", "x", data=tmp_path / "none")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert f"there is no data folder at {tmp_path / 'none'}" in done.stderr
+    assert not (tmp_path / "none").exists()
+
+
 def test_log_is_limited_to_replica_or_trial(shared: RunningEmulator) -> None:
     chief, worker = (pool(let_first_replica_end_last(f"print('{name}')")) for name in ("chief", "worker"))
     name = shared.create(custom_job(chief, worker))
@@ -110,7 +139,7 @@ def test_emulator_starts_despite_partly_written_files(own: RunningEmulator) -> N
     (own.data / "endpoint.json").write_text('{"pid": 1')
     saved.with_suffix(".partial").write_text("[17000000")
     (own.data / "endpoint.partial").write_text("{")
-    for words in (["status"], ["logs", name]):
+    for words in (["status"], ["logs", "--follow", name]):
         done = command(*words, data=own.data)
         assert (done.returncode, "vertex-emulator start" in done.stderr) == (1, True)
     own.start()

@@ -134,27 +134,8 @@ class EmulatorService:
         return {"cleared": cleared}
 
     def job(self, reference: str) -> dict[str, Any]:
-        """Return `name`, `state` and `error` of a job, and whose `log` to read.
-
-        That is `job`, `trial` or None, the names of its `tasks`, and `maxTrial` (0 without trials). A trial's job logs
-        to its study, and a pipeline to its job; before it has one, `tasks` and `maxTrial` are None. Raises ApiError
-        NOT_FOUND.
-        """
-        with self.database.read() as transaction:
-            job = _require_job(transaction, reference)
-            progress = transaction.pipelines.get(job.id)
-            logged_id = progress.job if progress else job.owner[1]
-            logged = transaction.jobs.get(logged_id)
-        if logged is not None and logged.kind == TRAINING_PIPELINE:
-            logged = None  # its job does not exist yet
-        log = {
-            "job": logged_id,
-            "trial": job.trial,
-            "tasks": None if logged is None else _logging_tasks(logged),
-            "maxTrial": None if logged is None else int(logged.spec.get("maxTrialCount", 0)),
-        }
-        error = job.ending.message if job.is_terminal and job.ending else ""
-        return {"name": job.name, "state": job.state, "error": error, "log": log}
+        """Return what `describe` does."""
+        return describe(self.database, reference)
 
     def replicas(self, reference: str) -> dict[str, Any]:
         """Return `name` and `state` of a job, and its `replicas`, for commands that use its containers.
@@ -203,6 +184,30 @@ class EmulatorService:
             job = _require_job(transaction, reference)
             folders = event_files.log_folders(transaction, job)
         return event_files.describe(BucketTree(self.data.buckets), job, folders)
+
+
+def describe(database: Database, reference: str) -> dict[str, Any]:
+    """Return `name`, `state` and `error` of a job, and whose `log` to read.
+
+    That is `job`, `trial` or None, the names of its `tasks`, and `maxTrial` (0 without trials). A trial's job logs
+    to its study, and a pipeline to its job; before it has one, `tasks` and `maxTrial` are None. Raises ApiError
+    NOT_FOUND.
+    """
+    with database.read() as transaction:
+        job = _require_job(transaction, reference)
+        progress = transaction.pipelines.get(job.id)
+        logged_id = progress.job if progress else job.owner[1]
+        logged = transaction.jobs.get(logged_id)
+    if logged is not None and logged.kind == TRAINING_PIPELINE:
+        logged = None  # its job does not exist yet
+    log = {
+        "job": logged_id,
+        "trial": job.trial,
+        "tasks": None if logged is None else _logging_tasks(logged),
+        "maxTrial": None if logged is None else int(logged.spec.get("maxTrialCount", 0)),
+    }
+    error = job.ending.message if job.is_terminal and job.ending else ""
+    return {"name": job.name, "state": job.state, "error": error, "log": log}
 
 
 def _require_job(transaction: Transaction, reference: str) -> Job:

@@ -17,7 +17,7 @@ from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import vertex_emulator
@@ -34,6 +34,9 @@ from vertex_emulator.data_folder import (
 )
 from vertex_emulator.errors import EmulatorError, EmulatorNotRunning, InvalidFault, StartError
 from vertex_emulator.times import now_ns
+
+if TYPE_CHECKING:
+    from vertex_emulator.database import Database
 
 FAULTS_PATH = "/vertex_emulator/faults"
 _START_SECONDS = 60.0
@@ -139,6 +142,21 @@ def send(
         return answer
     except (OSError, http.client.HTTPException) as error:
         raise EmulatorNotRunning(f"the emulator at {endpoint.url} does not answer: {error}") from error
+
+
+@contextlib.contextmanager
+def unserved(root: Path) -> "Iterator[tuple[DataFolder, Database]]":
+    """Open the data folder of an emulator that does not run, to read what it has. Raises EmulatorError."""
+    from vertex_emulator.database import Database
+
+    if not root.is_dir():
+        raise EmulatorError(f"there is no data folder at {root}; choose one with --data")
+    data = DataFolder.open(root)
+    # Only for the moment in which an older database gets its new tables: an emulator may start meanwhile.
+    with acquire_lock(data.lock):
+        database = Database(data.database)
+    with contextlib.closing(database):
+        yield data, database
 
 
 def job_path(job: str, part: str = "") -> str:

@@ -161,10 +161,12 @@ def _exec(commands: _Commands) -> None:
         usage="vertex-emulator exec [options] -- COMMAND ...",
         help="run a command against the emulator, which is started for it if none runs",
         description="Run a command with everything set that leads Google's clients to the emulator. If none runs on\n"
-        "the data folder, one is started before and stopped afterwards; jobs, logs and buckets stay in the folder.",
+        "the data folder, one is started before and stopped afterwards; jobs, logs and buckets stay in the folder:\n"
+        "`vertex-emulator logs JOB` reads them.",
         epilog="""\
 The command gets what `vertex-emulator env` prints, and VERTEX_EMULATOR_DATA. Google's Python SDK reads no endpoint
-from the environment: for it, PYTHONPATH names a folder whose sitecustomize.py calls aiplatform.init after its import.
+from the environment: for it, PYTHONPATH names a folder whose sitecustomize.py calls aiplatform.init after its import,
+with --project too. A program still names its staging bucket, as on Vertex AI.
 
 The exit code is the command's, or 128 + N if signal N ends it; 125 if the emulator does not start, 126 if the command
 cannot be executed, 127 if it is not found. SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on.
@@ -222,7 +224,8 @@ def _logs(commands: _Commands) -> None:
         description="Print a job's log. Control characters that containers wrote are shown as \\x1b and the like.",
         epilog="""\
 With --follow the last line is the job's state, and the exit code is 4 if the job did not succeed.
-If the emulator is restarted meanwhile, the command waits for it for up to a minute.
+If the emulator is restarted meanwhile, the command waits for it for up to a minute. Without --follow no emulator need
+run: after `exec` or `stop`, the command reads the data folder.
 
 examples:
   vertex-emulator logs --follow digits

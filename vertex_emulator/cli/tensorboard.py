@@ -8,15 +8,14 @@ import socket
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
-from vertex_emulator.cli.emulator import job_path, send
+from vertex_emulator.cli.emulator import job_path, send, unserved
 from vertex_emulator.cli.environment import SignalForwarding
 from vertex_emulator.cli.output import discard, note
-from vertex_emulator.data_folder import DataFolder, acquire_lock, is_locked, require_endpoint
+from vertex_emulator.data_folder import DataFolder, is_locked, require_endpoint
 from vertex_emulator.errors import EmulatorError
 
 _HOST = "127.0.0.1"
@@ -114,18 +113,14 @@ def _read_folders(root: Path, job: str) -> Any:
     """Return what the emulator would, from the data folder of one that does not run. Raises EmulatorError."""
     # Imported here, as a running emulator needs none of it.
     from vertex_emulator import event_files
-    from vertex_emulator.database import Database
     from vertex_emulator.gcs.files import BucketTree
 
-    if not root.is_dir():
-        raise EmulatorError(f"there is no data folder at {root}; choose one with --data")
-    data = DataFolder.open(root)
-    with acquire_lock(data.lock), closing(Database(data.database)) as database, database.read() as transaction:
+    with unserved(root) as (data, database), database.read() as transaction:
         found = transaction.jobs.find(job)
         if found is None:
             raise EmulatorError(f"There is no job {job} in {root}; choose another folder with --data")
         folders = event_files.log_folders(transaction, found)
-    return event_files.describe(BucketTree(data.buckets), found, folders)
+        return event_files.describe(BucketTree(data.buckets), found, folders)
 
 
 def _free_port() -> int:
