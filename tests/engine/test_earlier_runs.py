@@ -77,4 +77,4 @@ def test_a_job_that_is_not_waited_for_is_kept_once_refreshed(project: Project) -
     until(lambda: [job for job in project.list_jobs() if job["state"] == "JOB_STATE_SUCCEEDED"])
     project.refresh()
     project.up("--expect-no-changes")
-    assert " s on 1 n1-standard-4" in project.outputs()["runs"]["train"]
+    assert " s on this machine, declared for 1 n1-standard-4" in project.outputs()["runs"]["train"]

@@ -74,7 +74,7 @@ class TestPipelines:
     def test_a_pipeline_trains_and_uploads_its_model(self, stack: Project, first: FirstUp) -> None:
         held, model = first.pipelines["piped"], first.models["piped"]
         result = first.outputs["results"]["piped"]
-        assert " s on 1 n1-standard-4" in result.pop("took")
+        assert " s on this machine, declared for 1 n1-standard-4" in result.pop("took")
         assert result == {
             "state": "PIPELINE_STATE_SUCCEEDED",
             "backingJob": held["trainingTaskMetadata"]["backingCustomJob"],

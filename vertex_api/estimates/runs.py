@@ -27,7 +27,8 @@ MAX_LENGTH = 400
 """Characters of a line; more of its metrics are cut."""
 _TOOK = (
     r"(?P<ended>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ) (?P<seconds>\d+) s"
-    r"(?:, (?P<busy>\d+) s of (?P<trials>\d+) trials?)? on (?P<machines>[^:;\n]+)"
+    r"(?:, (?P<busy>\d+) s of (?P<trials>\d+) trials?)? on (?P<here>this machine, declared for )?"
+    r"(?P<machines>[^:;\n]+)"
 )
 _LINE = re.compile(rf"{_TOOK}(?:: [\d,.]+ {CURRENCY} at (?P<hourly>\d+\.\d+) an hour)?(?:; (?P<metrics>.+))?")
 _LINES = re.compile(f"^{_TOOK}", re.MULTILINE)
@@ -36,7 +37,7 @@ _LINES = re.compile(f"^{_TOOK}", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Run:
-    """A run that has ended at `ended`, after `seconds` on `machines`.
+    """A run that has ended at `ended`, after `seconds` on `machines`; with `is_local`, on this machine in their place.
 
     `busy` are the seconds for which the machines of one trial were taken, summed up over all `trials` of a search;
     elsewhere they are `seconds`, of no trials. `hourly` is what those machines cost by list price when it ended, None
@@ -51,6 +52,7 @@ class Run:
     trials: int = 0
     hourly: float | None = None
     metrics: str = ""
+    is_local: bool = False
 
     @classmethod
     def of(
@@ -58,7 +60,7 @@ class Run:
     ) -> Self | None:
         """Return the run of a job that has ended, with the tuning job attached of a pipeline that runs one.
 
-        `prices` is None where nothing is billed. None for a job that has never run.
+        `prices` is None on this machine, where nothing is billed. None for a job that has never run.
         """
         if "startTime" not in job or "endTime" not in job:
             return None
@@ -75,6 +77,7 @@ class Run:
             len(trials),
             one_trial(stored, cost) if is_timed and cost.hourly and not cost.unpriced else None,
             ", ".join(f"{name} {value:.4g}" for name, value in [*metrics.items()][:MAX_METRICS]),
+            prices is None,
         )
 
     @classmethod
@@ -91,13 +94,15 @@ class Run:
             int(match["trials"] or 0),
             float(hourly) if hourly else None,
             match["metrics"] or "",
+            match["here"] is not None,
         )
 
     def __str__(self) -> str:
         trials = f", {self.busy} s of {self.trials} trial{'' if self.trials == 1 else 's'}" if self.trials else ""
         cost = f": {self.cost} at {self.hourly:.4f} an hour" if self.hourly is not None else ""
         metrics = f"; {self.metrics}" if self.metrics else ""
-        run = f"{self.ended} {self.seconds} s{trials} on {self.machines}{cost}"
+        where = "this machine, declared for " if self.is_local else ""
+        run = f"{self.ended} {self.seconds} s{trials} on {where}{self.machines}{cost}"
         return f"{run}{metrics}"[: max(MAX_LENGTH, len(run))]
 
     @property

@@ -591,7 +591,7 @@ def test_a_refresh_keeps_what_a_run_took(cloud: FakeClient) -> None:
 
 def test_on_this_machine_a_run_costs_nothing(api: FakeClient, capsys: pytest.CaptureFixture[str]) -> None:
     add_run(api, TRAIN)
-    assert wait(digits=TRAIN)["digits"]["took"] == TOOK
+    assert wait(digits=TRAIN)["digits"]["took"] == TOOK.replace(" on ", " on this machine, declared for ")
     assert "USD" not in capsys.readouterr().out
 
 

@@ -310,7 +310,7 @@ def test_a_refresh_keeps_what_a_run_took(api: FakeClient, capsys: pytest.Capture
     times = {"startTime": "2026-01-31T12:00:00Z", "endTime": "2026-01-31T12:07:00Z"}
     api.jobs[FIRST] |= {"state": "JOB_STATE_SUCCEEDED", **times}
     read = custom.read(FIRST, inputs()).outs or {}
-    assert read["run"]["took"] == "2026-01-31T12:07:00Z 420 s on 1 n1-standard-4"
+    assert read["run"]["took"] == "2026-01-31T12:07:00Z 420 s on this machine, declared for 1 n1-standard-4"
     api.jobs[FIRST]["endTime"] = "2026-01-31T12:08:00Z"
     capsys.readouterr()
     assert custom.read(FIRST, read).outs == read and not capsys.readouterr().out
