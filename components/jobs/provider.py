@@ -70,7 +70,7 @@ class JobProvider(Provider):
             messages = rules.adoption_problems(self.kind, adopt, project, None, region)
             failures += [dynamic.CheckFailure("adopt", message) for message in messages]
             if inputs.get("rerun"):
-                failures.append(dynamic.CheckFailure("rerun", rules.RERUN_OF_ADOPTED))
+                failures.append(dynamic.CheckFailure("rerun", rules.ADOPTED_IS_NOT_RUN))
         elif spec:
             for path, message in rules.labels(spec.fields.get("labels", {})):
                 failures.append(dynamic.CheckFailure(".".join(("spec.labels", *map(str, path))), message))

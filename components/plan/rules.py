@@ -25,7 +25,7 @@ OWN_LABELS = (*OWNER_LABELS, TOKEN_LABEL, MARK_LABEL)
 SCHEDULE_LABELS = (SCHEDULE_LABEL, NAME_LABEL)
 MAX_DISPLAY_NAME_LENGTH = 128 - RUN_ID_LENGTH - 1
 """What the API's limit leaves for the name before a run's id and a hyphen."""
-RERUN_OF_ADOPTED = "an adopted job is not run; take adopt out to run what is declared"
+ADOPTED_IS_NOT_RUN = "an adopted job is not run; take adopt out to run what is declared"
 _NOT_FOR_SCHEDULED = "is not for a job with lifecycle.run: scheduled"
 
 
@@ -56,7 +56,7 @@ def adoption(training: Training, stack: Mapping[str, Any]) -> Iterator[Violation
     for message in adoption_problems(training.kind, name, project, number, region):
         yield (LIFECYCLE, "adopt"), message
     if training.lifecycle.get("rerun"):
-        yield (LIFECYCLE, "rerun"), RERUN_OF_ADOPTED
+        yield (LIFECYCLE, "rerun"), ADOPTED_IS_NOT_RUN
 
 
 def repeated_adoptions(trainings: Iterable[Training]) -> Iterator[tuple[Training, str]]:

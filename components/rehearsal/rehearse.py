@@ -157,7 +157,9 @@ class _Rehearser:
             kinds = _submitted(preview, self._settings)
         if unknown := [name for name in only if name not in kinds]:
             other = f"{unknown[0]} is no job that the preview creates or replaces{did_you_mean(unknown[0], kinds)}"
-            raise RunRefused(f"--only: {other if preview else self._source.undeclared(unknown[0], kinds)}")
+            raise RunRefused(
+                f"--only: {other if preview else self._source.not_runnable(unknown[0], self._settings.plan.trainings)}"
+            )
         return {name: kind for name, kind in kinds.items() if not only or name in only}
 
     def rehearse(

@@ -19,7 +19,7 @@ from ..errors import ComponentError
 from ..plan.training import Training
 from ..settings.offline import NoStack
 from ..settings.settings import Settings
-from .runner import Ended, Runner, RunRefused, Source, changed, in_order, split_assignments
+from .runner import Ended, Runner, RunRefused, Source, changed, in_order, references, split_assignments
 from .target import throw_away
 
 _EXIT_STATUS = re.compile(r"non-zero status of (\d+)")
@@ -50,10 +50,18 @@ def run(name: str, stack: str | None, assignments: Sequence[str], secrets: Seque
 
 def _chain(source: Source, settings: Settings, name: str) -> list[Training]:
     """Return a job after all jobs whose results it uses, in the order in which they run. Raises RunRefused."""
-    known = {each.name: each for each in settings.plan.trainings if not each.is_adopted}
+    everything = {each.name: each for each in settings.plan.trainings}
+    known = {name: each for name, each in everything.items() if not each.is_adopted}
     if name not in known:
-        raise RunRefused(source.undeclared(name, known))
-    return in_order(known, [name])
+        raise RunRefused(source.not_runnable(name, settings.plan.trainings))
+    chain = in_order(known, [name])
+    for each in chain:
+        if adopted := sorted(references(each, everything) - known.keys()):
+            raise RunRefused(
+                f"{each.name} uses results of {adopted[0]}, which exists on Vertex AI only; "
+                f"take lifecycle.adopt out of {adopted[0]} to run it here first"
+            )
+    return chain
 
 
 def _assigned(training: Training, fields: Mapping[str, Any]) -> Training:

@@ -39,7 +39,8 @@ from ..jobs import lookup, metrics
 from ..jobs.failures import failure_report, join_names
 from ..jobs.references import levels, result_references
 from ..packages import SourceDistribution
-from ..plan.training import Defaults, Training, parse_spec
+from ..plan.rules import ADOPTED_IS_NOT_RUN
+from ..plan.training import LIFECYCLE, Defaults, Training, parse_spec
 from ..runtime import emulator, storage, target
 from ..runtime.target import LOCAL_PREFIX, Target
 from ..schema import interpolation
@@ -120,8 +121,12 @@ class Source:
         config = {**self._config, f"{NAMESPACE}:vars": json.dumps({**own, **variables})}
         return Settings.load_from_config(self._project, self.stack, self.root, config, given=given)
 
-    def undeclared(self, name: str, known: Collection[str]) -> str:
-        """Say that a job is not among those `known`, and where it is declared, or which files the stack includes."""
+    def not_runnable(self, name: str, trainings: Sequence[Training]) -> str:
+        """Say why a name is no job that can run: it is adopted, in a file that is not included, or nowhere."""
+        known = {each.name for each in trainings if not each.is_adopted}
+        for training in trainings:
+            if training.name == name and training.is_adopted:
+                return str(training.place((LIFECYCLE, "adopt"), ADOPTED_IS_NOT_RUN))
         files, _ = included(self.root, SourceFile(""), json.loads(self._config.get(f"{NAMESPACE}:include") or "[]"))
         includes, place = join_names([*files]) or "no files", f"{NAMESPACE}:include of the stack {self.stack}"
         if declaring := next(self._declaring(name, files), ""):

@@ -1,5 +1,6 @@
 """`vertex-training run`: a declared job with other values, in a target that is gone afterwards."""
 
+import json
 import os
 import re
 import shlex
@@ -162,6 +163,21 @@ def test_a_slip_runs_nothing(
     shown = capsys.readouterr().err
     assert shown.startswith("vertex-training: ") and message in shown
     assert left(tmp_path) == []
+
+
+def test_an_adopted_job_is_not_run(project: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    adopted = json.dumps({**json.loads(job("pass")), "lifecycle": {"adopt": "1234567890123456789"}})
+    project(f"  first: {adopted}\n  second: " + job("pass", "${jobs.first.modelDir}"))
+    reasons = {
+        "first": r"jobs.yaml:\d+: customJobs.first.lifecycle.adopt: an adopted job is not run; take adopt out .*",
+        "second": "second uses results of first, which exists on Vertex AI only; take lifecycle.adopt out of first .*",
+        "frist": r"frist is no job of this stack; known: second; name the file .*",
+    }
+    for name, reason in reasons.items():
+        assert run(name, None, [], [], None) == 2
+        assert re.fullmatch(f"vertex-training: {reason}\n", capsys.readouterr().err)
+    assert main(["rehearse", "--only", "first"]) == 2
+    assert re.fullmatch(f"vertex-training: --only: {reasons['first']}\n", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGKILL])
