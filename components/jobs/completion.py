@@ -14,7 +14,7 @@ from typing import Any
 from pulumi import dynamic
 
 from vertex_api.errors import Interrupted, PermissionDenied, RateLimited, Unavailable, VertexError
-from vertex_api.job import TUNING_JOB, job_results
+from vertex_api.job import TUNING_JOB
 from vertex_api.names import KINDS, SUCCEEDED_STATES, TERMINAL_STATES, JobJson, ResourceName, short_state
 from vertex_api.scalars import to_seconds
 from vertex_api.schedules import NAME_LABEL
@@ -140,7 +140,7 @@ def wait(
         if all(map(_has_ended, jobs.values())):
             for name, job in jobs.items():
                 _print([f"{name}: {note}" for note in failures.metric_notes(job.get(TUNING_JOB, job))])
-            results = {name: job_results(job) for name, job in jobs.items()}
+            results = {name: lookup.shown_results(parent, job) for name, job in jobs.items()}
             for name, result in results.items():
                 if name in measured:
                     result["metrics"] = measured[name]

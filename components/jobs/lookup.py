@@ -5,14 +5,14 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from vertex_api.errors import NotFound
+from vertex_api.errors import NotFound, without_log_link
 from vertex_api.job import TUNING_JOB, job_results
 from vertex_api.names import HYPERPARAMETER_TUNING_JOB, SUCCEEDED_STATES, JobJson, ResourceName
 from vertex_api.pipelines import backing_job_name
 
 from ..errors import SubmitFailed
 from ..runtime import target
-from ..runtime.target import Target
+from ..runtime.target import LOCAL_PREFIX, Target
 from ..schema import interpolation
 from .identity import stack_filter
 from .inputs import Inputs
@@ -33,7 +33,13 @@ def jobs(parent: str, stack: str, ids: Mapping[str, str], created_since: str | N
 def results(parent: str, stack: str, ids: Mapping[str, str | None]) -> dict[str, Any]:
     """Return the results of the jobs that have an id and exist, by name."""
     found = jobs(parent, stack, {name: id_ for name, id_ in ids.items() if id_ is not None})
-    return {name: job_results(job) for name, job in found.items()}
+    return {name: shown_results(parent, job) for name, job in found.items()}
+
+
+def shown_results(parent: str, job: JobJson) -> dict[str, Any]:
+    """Return the results of a job; those of a local one without links to the console, which has no log of it."""
+    found = job_results(job)
+    return interpolation.map_texts(found, without_log_link) if parent.startswith(LOCAL_PREFIX) else found
 
 
 def _with_tuning_jobs(api: Target, stack: str, by_name: Mapping[str, JobJson]) -> dict[str, JobJson]:

@@ -10,7 +10,7 @@ from vertex_training.jobs import completion
 from vertex_training.jobs.completion import HEARTBEAT_SECONDS, CompletionProvider, Progress
 from vertex_training.jobs.failures import LONG_WAIT_MINUTES
 from vertex_training.jobs.identity import LedgerRecord, cover, mark
-from vertex_training.jobs.lookup import jobs
+from vertex_training.jobs.lookup import jobs, results
 from vertex_training.jobs.provider import run_change
 from vertex_training.runtime import target
 from vertex_training.runtime.resource import Provider
@@ -67,6 +67,17 @@ def test_a_result_has_state_and_model_folder(api: FakeClient) -> None:
 def test_without_an_output_folder_there_is_no_model(api: FakeClient) -> None:
     api.add(TRAIN, labels=LABELS, jobSpec={}, state=SUCCEEDED)
     assert wait(digits=TRAIN) == {"digits": {"state": SUCCEEDED}}
+
+
+def test_results_on_this_machine_do_not_link_to_the_console(api: FakeClient) -> None:
+    linked = f"exited with 1. {errors.LOG_LINK}https://console.cloud.google.com/logs/viewer?project=1"
+    add_training(api, TRAIN, FAILED, error={"code": 3, "message": linked})
+    add_search(api, SUCCEEDED, trials=[trial(1, value=0.5), {**trial(2, "INFEASIBLE"), "infeasibleReason": linked}])
+    assert wait(search=SEARCH)["search"]["trials"][1]["infeasibleReason"] == "exited with 1."
+    for place, error in (("//local/", "exited with 1."), ("//aiplatform.googleapis.com/", linked)):
+        found = results(f"{place}{PARENT}", OWNER, BOTH)
+        assert found["digits"]["error"] == found["search"]["trials"][1]["infeasibleReason"] == error
+        assert "infeasibleReason" not in found["search"]["trials"][0]
 
 
 def test_a_tuning_result_has_trials_best_and_model(api: FakeClient) -> None:

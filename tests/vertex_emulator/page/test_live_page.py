@@ -96,6 +96,18 @@ def test_log_lines_appear_live_as_plain_text(shared: RunningEmulator, visit: Vis
     shared.ended(name)
 
 
+def test_a_failure_has_no_link_to_the_console(shared: RunningEmulator, visit: Visit) -> None:
+    name = shared.create(custom_job(pool("raise SystemExit(3)"), name="failing"))
+    message = shared.ended(name)["error"]["message"]
+    reason, link, _ = message.partition(" To find out more about why your job exited")
+    assert reason and link
+    page = visit(address(shared, name))
+    expect(page.locator(".notice.failed .text")).to_have_text(reason)
+    line = page.get_by_role("log").get_by_text("exited with a non-zero status of 3")
+    expect(line).to_be_visible()
+    assert "console.cloud" not in line.inner_text()
+
+
 def test_cancel_button_asks_and_then_ends_container(shared: RunningEmulator, visit: Visit) -> None:
     name = shared.create(custom_job(pool(LASTING), name="to be cancelled"))
     shared.in_state(name, "JOB_STATE_RUNNING")

@@ -59,6 +59,11 @@ export function tick(given) {
   return Math.abs(given) >= 1e5 ? given.toExponential().replace("e+", "e") : value(given);
 }
 
+/** The reason of a failure without the service's link to Google Cloud's console, which has no log of a job on this machine. */
+export function reason(text) {
+  return text.replace(/\s*To find out more about why your job exited please check the logs: \S+/g, "");
+}
+
 /** What a metric is for, in a word: to be improved, or to stay on one side of a threshold. */
 export function aim({ goal, threshold }) {
   if (threshold !== null) return `safe ${goal === "MINIMIZE" ? "≤" : "≥"} ${value(threshold)}`;

@@ -1,7 +1,7 @@
 // One job: what it is, how it goes, and what can be done about it.
 import { Announcement, Badge, Commands, Copy, Duration, FolderLink, html, Moment, useEffect, useRef, useState, Wide } from "./ui.js";
 import { Actions } from "./job-actions.js";
-import { isEnded, kindName, shellWord, stateName, used } from "./format.js";
+import { isEnded, kindName, reason, shellWord, stateName, used } from "./format.js";
 import { Log } from "./job-log.js";
 import { JobScalars } from "./scalars.js";
 import { Study } from "./study-view.js";
@@ -34,7 +34,7 @@ function Job({ shown, title, scalars }) {
       ${!parent && html`<${Actions} job=${job} />`}</div>
     <${StateAnnouncement} state=${job.state} />
     ${job.error && html`<div class="notice failed"><h2>${job.error.code === 1 ? "Cancelled" : "Error"}</h2>
-      <p class="text">${job.error.message}</p><p class="muted">google.rpc code ${job.error.code}</p></div>`}
+      <p class="text">${reason(job.error.message)}</p><p class="muted">google.rpc code ${job.error.code}</p></div>`}
     <${Facts} job=${job} kind=${kind} place=${shown.place} task=${shown.task} metrics=${shown.metrics} declared=${shown.declared} commands=${shown.commands} />
     ${study ? html`<${Study} study=${study} scalars=${scalars} isOver=${isEnded(job.state)} />` : html`<${JobScalars} path=${scalars} isOver=${isEnded(job.state)} />`}
     ${runs.length > 0 && html`<${Runs} runs=${runs} shown=${lastPart(job.name)} />`}

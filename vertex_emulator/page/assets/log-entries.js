@@ -1,5 +1,6 @@
 // Log entries of a job, from the endpoint that Cloud Logging's clients use.
 import { ask } from "./emulator-requests.js";
+import { reason } from "./format.js";
 
 const PAGE = 1000;
 const OVERLAP_MILLISECONDS = 3000; // replicas' clocks and Docker's buffers: a line may come later than a newer one
@@ -38,7 +39,8 @@ function list(body) {
 function lineOf(entry) {
   const { task_name: task } = entry.resource.labels;
   const trial = entry.labels?.["ml.googleapis.com/trial_id"] ?? "";
-  return { key: `${trial} ${task} ${entry.insertId}`, at: entry.timestamp, severity: entry.severity, task, trial, text: textOf(entry) };
+  const text = task === "service" ? reason(textOf(entry)) : textOf(entry);
+  return { key: `${trial} ${task} ${entry.insertId}`, at: entry.timestamp, severity: entry.severity, task, trial, text };
 }
 
 function textOf({ textPayload, jsonPayload }) {

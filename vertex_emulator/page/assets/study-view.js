@@ -4,7 +4,7 @@ import { Curves } from "./metric-curves.js";
 import { ParallelPlot } from "./parallel-plot.js";
 import { StudyScalars } from "./scalars.js";
 import { TrialsTable } from "./trials-table.js";
-import { seconds, value } from "./format.js";
+import { reason, seconds, value } from "./format.js";
 
 const MOST_AXES_BESIDE = 8;
 const MOST_BEST_LISTED = 5;
@@ -83,7 +83,7 @@ function TrialDetails({ trial, metrics, isBest, close }) {
   return html`<section class="details" aria-labelledby="details-title" onKeyDown=${(event) => event.key === "Escape" && leave()}>
     <div class="bar"><h2 id="details-title" ref=${heading} tabindex="-1">Trial ${trial.id} ${isBest && html`<span class="star" role="img" aria-label="best">★</span>`} <${Badge} state=${trial.state} /></h2>
       <p class="controls"><a href=${`/jobs/customJobs/${trial.job}`}>Replicas, outputs and log</a> <button type="button" class="quiet" onClick=${leave}>Close</button></p></div>
-    ${trial.infeasibleReason && html`<p class="notice failed text">${trial.infeasibleReason}</p>`}
+    ${trial.infeasibleReason && html`<p class="notice failed text">${reason(trial.infeasibleReason)}</p>`}
     <dl class="facts">
       ${Object.entries(trial.metrics).map(([name, given]) => html`<div key=${`m${name}`}><dt>${name}</dt><dd><strong>${given}</strong></dd></div>`)}
       ${Object.entries(trial.parameters).map(([name, given]) => html`<div key=${name}><dt>${name}</dt><dd>${given}</dd></div>`)}

@@ -1,6 +1,6 @@
 // Trials in a table that its headings sort.
 import { Badge, Duration, html, useEffect, useMemo, useRef, useState, Wide } from "./ui.js";
-import { aim, value } from "./format.js";
+import { aim, reason, value } from "./format.js";
 
 const ROWS = 200; // more are drawn when they are asked for
 
@@ -74,6 +74,6 @@ function Row({ trial, study, columns, hasReasons, isPicked, pick }) {
     <td><${Badge} state=${trial.state} /></td>
     ${values.map((column) => html`<td key=${column.key} class=${column.isNumber ? "number" : ""} title=${column.of(trial)}>${value(column.of(trial))}</td>`)}
     <td class="number"><${Duration} from=${trial.startTime} to=${trial.endTime} /></td>
-    ${hasReasons && html`<td class="reason" title=${trial.infeasibleReason}>${trial.infeasibleReason ?? ""}</td>`}
+    ${hasReasons && html`<td class="reason" title=${reason(trial.infeasibleReason ?? "")}>${reason(trial.infeasibleReason ?? "")}</td>`}
   </tr>`;
 }
