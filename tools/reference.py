@@ -97,7 +97,7 @@ SECTIONS: dict[str, tuple[str, list[Entry]]] = {
     ),
     "Tests with the emulator": (
         "The plugin of pytest has two fixtures; elsewhere, use `run_emulator`. "
-        "[Test with pytest](testing.md#test-with-pytest) shows both.",
+        "[Test with pytest](testing.md#test-with-pytest) has examples.",
         [
             _read("vertex_emulator.testing.pytest_plugin.vertex_emulator"),
             _read("vertex_emulator.testing.pytest_plugin.vertex_job_log"),

@@ -37,9 +37,9 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InstalledProject
 
 
 def test_the_tests_of_the_page_pass(alone: InstalledProject) -> None:
-    assert len([line for line in (alone.root / "test_training.py").read_text().splitlines() if line]) <= 10
-    printed = alone.run("python", "-m", "pytest", "-q", "test_training.py", "test_failures.py")
-    assert "4 passed" in printed
+    files = ["test_training.py", "test_failures.py", "test_search.py", "test_spot.py"]
+    assert sorted(each.name for each in alone.root.glob("test_*.py")) == sorted(files)
+    assert "6 passed" in alone.run("python", "-m", "pytest", "-q", *files)
 
 
 def test_an_unmodified_script_trains_and_reads_its_model(alone: InstalledProject) -> None:
