@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.vertex_emulator.page.axe import assert_accessible
+from tests.vertex_emulator.page.test_keyboard import press
 from tests.vertex_emulator.running import RunningEmulator, custom_job, pool, until
 from tests.vertex_emulator.test_studies import study
 
@@ -173,6 +175,26 @@ def test_pages_are_accessible_and_fit_every_window(
             assert page.evaluate("document.documentElement.scrollWidth") <= width, (url, width)
             if width != 1600:
                 assert_accessible(page)
+
+
+def test_trials_are_blocks_in_a_narrow_window(shared: RunningEmulator, visit: Visit, job: Any) -> None:
+    page = visit(address(shared, job))
+    page.set_viewport_size({"width": 390, "height": 844})
+    table = page.get_by_role("region", name="Table of trials")
+    expect(table).to_be_visible()
+    assert table.evaluate("(each) => each.scrollWidth - each.clientWidth") == 0
+    cells = table.locator("tr[data-trial='1'] td")
+    labels = cells.evaluate_all("(all) => all.map((each) => getComputedStyle(each, '::before').content)")
+    assert labels == ['"State"', '"score"', '"x"', '"Duration"']
+    boxes = [cell.bounding_box() for cell in cells.all()]
+    assert all(box and other and other["y"] >= box["y"] + box["height"] for box, other in pairwise(boxes))
+    table.get_by_role("button", name="score").focus()
+    page.keyboard.press("Enter")
+    press(page, "Enter")
+    best_first = sorted(scores(job), key=scores(job).__getitem__)[::-1]
+    assert order(page) == best_first
+    assert [press(page, "Tab") for _ in range(3)] == ["x", "Duration", f"Trial {best_first[0]}"]
+    assert_accessible(page)
 
 
 def test_skip_link_is_first_and_skips_header(shared: RunningEmulator, visit: Visit) -> None:

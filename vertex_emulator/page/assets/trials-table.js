@@ -45,7 +45,7 @@ export function TrialsTable({ study, marked, mark, picked, pick }) {
     return () => row?.classList.remove("marked");
   }, [marked, rows]);
   const markRow = (event) => mark(event.target.closest("tr")?.dataset.trial ?? null);
-  return html`<${Wide} label="Table of trials"><table class="trials">
+  return html`<${Wide} label="Table of trials" stacks><table class="trials">
     <caption class="for-readers">Trials; use the buttons in the headings to sort</caption>
     <thead><tr>${columns.map((column) => html`<${Heading} key=${column.key} column=${column} order=${order} setOrder=${setOrder} />`)}
       ${hasReasons && html`<th scope="col">Reason</th>`}</tr></thead>
@@ -71,9 +71,9 @@ function Row({ trial, study, columns, hasReasons, isPicked, pick }) {
     <th scope="row"><button type="button" class="pick" aria-pressed=${isPicked} onClick=${() => pick(trial.id)}>
       <span class="for-readers">Trial </span>${trial.id}</button>
       ${isBest && html`<span class="star" title="best" role="img" aria-label="best">★</span>`}</th>
-    <td><${Badge} state=${trial.state} /></td>
-    ${values.map((column) => html`<td key=${column.key} class=${column.isNumber ? "number" : ""} title=${column.of(trial)}>${value(column.of(trial))}</td>`)}
-    <td class="number"><${Duration} from=${trial.startTime} to=${trial.endTime} /></td>
-    ${hasReasons && html`<td class="reason" title=${reason(trial.infeasibleReason ?? "")}>${reason(trial.infeasibleReason ?? "")}</td>`}
+    <td data-of="State"><${Badge} state=${trial.state} /></td>
+    ${values.map((column) => html`<td key=${column.key} data-of=${column.label} class=${column.isNumber ? "number" : ""} title=${column.of(trial)}>${value(column.of(trial))}</td>`)}
+    <td data-of="Duration" class="number"><${Duration} from=${trial.startTime} to=${trial.endTime} /></td>
+    ${hasReasons && html`<td data-of="Reason" class="reason" title=${reason(trial.infeasibleReason ?? "")}>${reason(trial.infeasibleReason ?? "")}</td>`}
   </tr>`;
 }
