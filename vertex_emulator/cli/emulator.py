@@ -149,8 +149,11 @@ def unserved(root: Path) -> "Iterator[tuple[DataFolder, Database]]":
     """Open the data folder of an emulator that does not run, to read what it has. Raises EmulatorError."""
     from vertex_emulator.database import Database
 
-    if not root.is_dir():
-        raise EmulatorError(f"there is no data folder at {root}; choose one with --data")
+    if not DataFolder(root).database.is_file():
+        raise EmulatorError(
+            f"there is no data folder at {root}; choose one with --data, or start an emulator with: "
+            f"vertex-emulator start --data {root}"
+        )
     data = DataFolder.open(root)
     # Only for the moment in which an older database gets its new tables: an emulator may start meanwhile.
     with acquire_lock(data.lock):

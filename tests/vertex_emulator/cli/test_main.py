@@ -88,8 +88,8 @@ def test_data_folder_that_cannot_be_made_is_rejected(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["status", "logs"])
 def test_commands_without_emulator_tell_how_to_start_one(tmp_path: Path, name: str) -> None:
     done = command(name, *(["1"] if name == "logs" else []), data=tmp_path)
-    assert done.returncode == 1
-    assert "start one with: vertex-emulator start --data" in done.stderr
+    assert (done.returncode, [*tmp_path.iterdir()]) == (1, [])
+    assert f"with: vertex-emulator start --data {tmp_path}" in done.stderr
 
 
 def test_a_question_without_an_answer_removes_nothing(tmp_path: Path) -> None:
