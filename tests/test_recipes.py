@@ -9,6 +9,7 @@ import yaml
 from google.auth import identity_pool
 
 from tests import go_program, recipes
+from tools.template import TEMPLATE
 
 GITLAB_KEYS = {"image", "variables", "id_tokens", "before_script", "extends", "rules", "script", "resource_group"}
 GITLAB_KEYS |= {"needs", "artifacts", "environment", "tags", "cache"}
@@ -31,6 +32,25 @@ def test_actionlint_finds_nothing_in_the_workflows(tmp_path: Path) -> None:
     # It would have: a job that is needed and is not there.
     workflow.write_text(recipes.texts()[0].replace("runs-on:", "needs: nothing\n    runs-on:"))
     assert subprocess.run([program, workflow], cwd=tmp_path, capture_output=True).returncode == 1
+
+
+def test_a_new_project_has_the_workflow_of_the_page() -> None:
+    assert (TEMPLATE / ".github" / "workflows" / "training.yml").read_text() == recipes.texts()[0]
+
+
+def test_github_runs_nothing_before_its_variables_are_set() -> None:
+    """A project of the template has no stack `prod`, and its repository none of the variables at first."""
+    jobs = yaml.safe_load(recipes.texts()[0])["jobs"]
+    free = {name: job for name, job in jobs.items() if not str(job.get("if")).startswith("vars.")}
+    assert {name: job["needs"] for name, job in free.items()} == {
+        "rehearse": "preview",
+        "comment": ["preview", "rehearse"],
+        "prod": "plan",
+    }
+    assert [name for name, job in jobs.items() if "--stack prod" in str(job) and name not in free] == [
+        name for name, job in jobs.items() if str(job.get("if")).startswith("vars.HAS_PROD")
+    ]
+    assert "needs.preview.result != 'skipped'" in jobs["comment"]["if"]
 
 
 def test_both_pipelines_review_update_and_look_for_drift() -> None:
@@ -67,7 +87,7 @@ def test_code_of_a_branch_meets_no_right_to_write() -> None:
         if name == "comment":
             assert job["permissions"] == {"pull-requests": "write"}
             assert not {"actions/checkout", "google-github-actions/auth"} & {*uses}
-            assert "secrets." not in str(job) and "make" not in str(job)
+            assert "secrets." not in str(job) and "pulumi install" not in str(job)
         else:
             token = {} if name == "rehearse" else {"id-token": "write"}
             assert job["permissions"] == {"contents": "read", **token} and "GH_TOKEN" not in str(job)
@@ -114,7 +134,7 @@ def test_a_comment_is_data(review: str | None, name: str, tmp_path: Path) -> Non
 def test_gitlab_s_steps_write_workload_identity_credentials(tmp_path: Path) -> None:
     script = recipes.gitlab_script("dev").replace("/tmp/", f"{tmp_path}/")
     variables = {"GOOGLE_TOKEN": TOKEN, "WORKLOAD_IDENTITY_PROVIDER": PROVIDER, "DEPLOYER": DEPLOYER}
-    log_in = script[: script.index("eval ")] + '\nprintf %s "$GOOGLE_APPLICATION_CREDENTIALS"'
+    log_in = script[: script.index("pulumi install")] + '\nprintf %s "$GOOGLE_APPLICATION_CREDENTIALS"'
     done = subprocess.run(
         ["bash", "-c", log_in], env=os.environ | variables, capture_output=True, text=True, check=True
     )

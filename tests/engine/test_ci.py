@@ -15,10 +15,8 @@ import yaml
 
 from tests import recipes
 from tests.engine.cloud import CloudProject
-from tests.engine.environment import link_environment
 from tests.engine.project import CHECKOUT
 from tests.vertex_emulator.running import IMAGE, RunningEmulator
-from tools.setup import commands
 
 EXPRESSIONS = {"github.event.number": "42"}
 GH = """\
@@ -31,16 +29,21 @@ VARIABLES = {"WORKLOAD_IDENTITY_PROVIDER": "projects/1/…", "DEPLOYER": "deploy
 VARIABLES |= {"PREVIEWER": "previewer@acme-dev", "GITHUB_REPOSITORY": "acme/training"}
 
 
+PULUMI = f"""\
+#!/bin/sh
+if [ "$*" = "install --no-plugins" ]
+then ln -sfn {CHECKOUT}/.venv .venv
+else exec {shutil.which("pulumi")} "$@"
+fi
+"""
+"""Installs as if the package index had this package."""
+
+
 @pytest.fixture
 def checkout(tmp_path: Path, vertex: RunningEmulator) -> CloudProject:
-    """A checkout on a runner, set up, with the stacks `dev` and `prod` of one job each; `gh` writes down its call."""
+    """A project on a runner, with the stacks `dev` and `prod` of one job each; `gh` writes down its call."""
     project = CloudProject(tmp_path, vertex)
-    for name in ("Makefile", "pyproject.toml", "requirements.lock", "requirements-dev.lock"):
-        shutil.copy(CHECKOUT / name, project.root)
-    shutil.copytree(CHECKOUT / "tools", project.root / "tools", ignore=shutil.ignore_patterns("__pycache__"))
-    for room in commands.PACKAGES.values():
-        (project.root / room).symlink_to(CHECKOUT / room)
-    link_environment(project.root)
+    (project.root / ".venv").unlink()
     project.declarations["images"] = {"trainer": {"uri": IMAGE}}
     project.container["command"] = ["true"]
     project.declare()
@@ -49,8 +52,9 @@ def checkout(tmp_path: Path, vertex: RunningEmulator) -> CloudProject:
     project.create_stack("prod")
     programs = tmp_path / "programs"
     programs.mkdir()
-    (programs / "gh").write_text(GH)
-    (programs / "gh").chmod(0o755)
+    for name, text in (("gh", GH), ("pulumi", PULUMI)):
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
     project.environment |= {**VARIABLES, "PATH": f"{programs}:{os.environ['PATH']}"}
     return project
 

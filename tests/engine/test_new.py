@@ -16,6 +16,7 @@ from vertex_training.errors import DeclarationErrors
 from vertex_training.settings.settings import NUMBER
 
 from tests import git_server, terminal
+from tests.blocks import taken
 from tests.engine.checkout import NAMES, parse_settings, read_stack_config
 from tests.engine.project import CHECKOUT, engine_environment
 from tests.packaging.building import wheel
@@ -26,8 +27,9 @@ from tools.setup import commands
 from tools.template import TEMPLATE, tracked_files
 from vertex_api import __version__
 
-MAX_FILES = 10
+MAX_FILES = 11
 MAX_PROVIDER_BYTES = 200
+WORKFLOW = ".github/workflows/training.yml"
 FILES = {str(Path(file).relative_to("template")) for file in tracked_files() if file.startswith("template/")}
 
 
@@ -120,11 +122,33 @@ def _packages_of_checkout(project: InstalledProject, folder: Path) -> Iterator[N
     del project.environment["PYTHONPATH"]
 
 
+def test_pulumi_new_says_what_the_pages_say(tmp_path: Path, environment: dict[str, str]) -> None:
+    """The page's own command, which asks nothing: it has no terminal here."""
+    (folder,) = taken("docs/install.md", "sh", "pulumi new ")
+    command = folder.replace('"$(make -s template)"', str(TEMPLATE)).replace("../", "")
+    done = subprocess.run(
+        ["sh", "-c", command],
+        cwd=tmp_path,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    own = done.stdout.partition("Then, run `pulumi up`")[2].splitlines()
+    commands = [line.strip() for line in own if line.startswith("   pulumi ")]
+    pages = [*taken("docs/install.md", "sh", "export PULUMI_BACKEND_URL"), (TEMPLATE / "README.md").read_text()]
+    assert len(commands) == 3 and all(each in page for each in commands for page in pages)
+    assert "quickstart" not in (tmp_path / "training" / "Pulumi.yaml").read_text()
+
+
 def test_a_new_dev_stack_previews_with_three_settings(tmp_path: Path, environment: dict[str, str]) -> None:
     """The template's own requirement takes the package from an index."""
     project = create_project(TEMPLATE, tmp_path, environment)
     assert {str(file.relative_to(project.root)) for file in project.root.rglob("*") if file.is_file()} == FILES
     assert (project.root / "README.md").read_text().startswith("# demo\n\nOurs\n")
+    # The engine fills in its own placeholders only, and leaves GitHub's.
+    assert (project.root / WORKFLOW).read_text() == (TEMPLATE / WORKFLOW).read_text()
     find = f"--find-links={wheel().parent}"
     project.install(find, "--requirement=requirements.txt", requirements=requirement_closure("emulator"))
     _gcp, port = server.start_server(environment)
