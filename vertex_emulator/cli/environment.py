@@ -20,6 +20,7 @@ from vertex_emulator.cli import emulator
 from vertex_emulator.cli.output import note
 from vertex_emulator.data_folder import DataFolder, Endpoint, require_endpoint
 from vertex_emulator.errors import CommandNotRun, EmulatorError
+from vertex_emulator.times import now_ns, parse_time
 
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _OF_TERMINALS = (signal.SIGINT, signal.SIGQUIT)
@@ -110,7 +111,20 @@ def execute(root: Path, project: str, region: str, command: Sequence[str]) -> in
             "VERTEX_EMULATOR_DATA": str(data.root),
             "PYTHONPATH": os.pathsep.join(filter(None, [startup_folder, os.environ.get("PYTHONPATH")])),
         }
-        return signals.run([executable, *command[1:]], environment)
+        begun = now_ns()
+        exit_code = signals.run([executable, *command[1:]], environment)
+        if exit_code:
+            _name_log(endpoint, root, begun)
+        return exit_code
+
+
+def _name_log(endpoint: Endpoint, root: Path, since: int) -> None:
+    """Say where the log is of the last job that failed, if one did: the link in the job's error leads to Google."""
+    with contextlib.suppress(EmulatorError):
+        failed = emulator.send(endpoint, "/vertex_emulator/page/jobs?state=failed")["jobs"]
+        if failed and (parse_time(failed[0]["createTime"]) or 0) >= since:
+            log = shlex.join(["vertex-emulator", "logs", failed[0]["id"], "--data", str(root)])
+            note(f"a job failed; its log: {log}")
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.clients.environment import variables
-from tests.vertex_emulator.running import PARENT, RunningEmulator, command, custom_job, pool, until
+from tests.vertex_emulator.running import PARENT, RunningEmulator, absent, command, custom_job, pool, until
 from vertex_emulator.data_folder import is_locked
 from vertex_emulator.names import project_number
 
@@ -64,15 +64,33 @@ def test_an_emulator_starts_for_it_and_stops(tmp_path: Path) -> None:
     assert (tmp_path / "gcs" / "made").is_dir()
 
 
-def test_jobs_that_have_not_ended_are_mentioned(tmp_path: Path) -> None:
-    job = custom_job(pool("import time; time.sleep(600)"))
-    post = f"""
-import json, os, urllib.request
-url = os.environ["STORAGE_EMULATOR_HOST"] + "/v1/{PARENT}/customJobs"
-request = urllib.request.Request(url, {json.dumps(job)!r}.encode(), {{"Content-Type": "application/json"}})
-urllib.request.build_opener(urllib.request.ProxyHandler({{}})).open(request).close()
+def post(job: object) -> str:
+    """A program that submits a job; `send` sends further requests."""
+    return f"""
+import json, os, time, urllib.request
+def send(path, body=None):
+    url = os.environ["STORAGE_EMULATOR_HOST"] + "/v1/" + path
+    request = urllib.request.Request(url, body, {{"Content-Type": "application/json"}})
+    return json.load(urllib.request.build_opener(urllib.request.ProxyHandler({{}})).open(request))
+job = send("{PARENT}/customJobs", {json.dumps(job)!r}.encode())
 """
-    done = execute(tmp_path, "--", sys.executable, "-c", post)
+
+
+def test_the_log_of_a_failed_job_is_named(shared: RunningEmulator) -> None:
+    wait = "\nwhile 'endTime' not in send(job['name']): time.sleep(0.1)\n"
+    failing = post(absent("fails")) + wait
+    done = execute(shared.data, "--", sys.executable, "-c", failing + "print(job['name']); raise SystemExit(3)")
+    assert (done.returncode, done.stderr.count("\n")) == (3, 1)
+    remedy = done.stderr.partition("a job failed; its log: ")[2].split()
+    assert remedy == ["vertex-emulator", "logs", done.stdout.strip().rpartition("/")[2], "--data", str(shared.data)]
+    assert "Job failed" in command(*remedy[1:3], data=shared.data).stdout
+    # Neither for a command that went well, nor for a job that failed before.
+    for script in (failing, "raise SystemExit(3)"):
+        assert execute(shared.data, "--", sys.executable, "-c", script).stderr == ""
+
+
+def test_jobs_that_have_not_ended_are_mentioned(tmp_path: Path) -> None:
+    done = execute(tmp_path, "--", sys.executable, "-c", post(custom_job(pool("import time; time.sleep(600)"))))
     assert "Waiting for job to be provisioned" in command("logs", "a job", data=tmp_path).stdout
     assert command("reset", "--yes", data=tmp_path).returncode == 0
     assert (done.returncode, done.stderr.count("\n")) == (0, 1)
