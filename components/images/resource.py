@@ -2,7 +2,7 @@
 
 import os
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ DEFAULT_PLATFORM = "linux/amd64"
 _CONTENT_INPUTS = ("uri", "context", "package", "dockerfile", "buildArgs", "target", "platform", "files")
 _BUILD_INPUTS = ("secrets", "builder")
 """What the tag does not depend on: the values of build secrets, and who builds."""
+_MAX_NAMES = 5
 
 
 class TrainingImageProvider(Provider):
@@ -37,8 +38,13 @@ class TrainingImageProvider(Provider):
     input_names = (*_CONTENT_INPUTS, *_BUILD_INPUTS)
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.DiffResult:
-        """Leave differences of the content to Pulumi. How an image was built does not matter once it is there."""
+        """Leave differences of the content to Pulumi. How an image was built does not matter once it is there.
+
+        Prints which files differ: without `--diff`, Pulumi names the input alone.
+        """
         is_same_content = all(olds.get(name) == news.get(name) for name in _CONTENT_INPUTS)
+        if changes := _file_changes(olds.get("files") or {}, news.get("files") or {}):
+            print(f"{posixpath.basename(registry.repository(news['uri']))}: {changes}", flush=True)  # noqa: T201
         return dynamic.DiffResult(changes=False if is_same_content else None)
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
@@ -126,6 +132,23 @@ def build_context(root: Path, image: Mapping[str, Any]) -> BuildContext:
         platform=platform,
         secret_ids=tuple(sorted(image.get("secrets") or {})),
     )
+
+
+def _file_changes(old: Mapping[str, str], new: Mapping[str, str]) -> str:
+    """Return which files differ, as `a.py, b.py changed, c.py added`; "" if none is listed before or now."""
+    if not (old and new):
+        return ""
+    by_verb = {
+        "changed": [file for file in new if old.get(file, new[file]) != new[file]],
+        "added": new.keys() - old.keys(),
+        "removed": old.keys() - new.keys(),
+    }
+    return ", ".join(f"{_first(sorted(names))} {verb}" for verb, names in by_verb.items() if names)
+
+
+def _first(names: Sequence[str]) -> str:
+    more = len(names) - _MAX_NAMES
+    return ", ".join(names[:_MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _published_digest(props: Mapping[str, Any]) -> str | None:

@@ -142,6 +142,19 @@ def test_digests_of_few_files_are_shortened() -> None:
     assert listed(files | {"one more": "0" * 64}) is None
 
 
+def test_a_preview_names_the_files_that_differ(props: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    provider, uri = TrainingImageProvider(), "localhost/project/line"
+    old = {**props, "uri": f"{uri}:0", "files": {"a.py": "1", "b.py": "1", **{f"{n}.txt": "1" for n in range(7)}}}
+    new = {**props, "uri": f"{uri}:1", "files": {"a.py": "2", "b.py": "1", "c.py": "1"}}
+    assert provider.diff("id", old, new).changes is None
+    text = "line: a.py changed, c.py added, 0.txt, 1.txt, 2.txt, 3.txt, 4.txt and 2 more removed\n"
+    assert capsys.readouterr().out == text
+    for same in (old, {**old, "files": None}, {**old, "buildArgs": {"A": "b"}}):
+        provider.diff("id", old, same)
+        provider.diff("id", same, old)
+    assert capsys.readouterr().out == ""
+
+
 def test_how_an_image_is_built_is_no_change(props: dict[str, Any]) -> None:
     provider, olds = TrainingImageProvider(), {**props, "secrets": {"token": "1"}, "digest": "sha256:1"}
     for news in (olds, props, {**props, "builder": {"cloudBuild": {}}}, {**props, "secrets": {"token": "2"}}):
