@@ -107,6 +107,16 @@ def test_the_index_has_every_page() -> None:
     assert {*listed} == {page.name for page in DOCS.glob("*.md")} - {"README.md", "gotchas.md", "releasing.md"}
 
 
+def test_each_page_begins_with_what_it_is_good_for() -> None:
+    """As the index says of them."""
+    assert "Each page begins with what you can do after reading it." in (DOCS / "README.md").read_text()
+    texts = {page.name: page.read_text().split("\n\n", 2)[1] for page in DOCS.glob("*.md")}
+    others = {
+        name for name, text in texts.items() if not text.startswith(("After reading this page ", "Look up here "))
+    }
+    assert others == {"README.md", "gotchas.md"}
+
+
 def test_tests_that_pages_name_exist() -> None:
     compared = re.findall(r"\(`([\w/]+\.py)`\)", (DOCS / "testing.md").read_text())
     assert len(compared) >= 6 and all((ROOT / "tests" / path).is_file() for path in compared)
