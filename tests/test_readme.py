@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from vertex_training.errors import DeclarationErrors
+from vertex_training.images.resource import build_context
 from vertex_training.settings.settings import Settings
 
 from tests.blocks import taken
@@ -35,6 +36,21 @@ def test_readme_shows_the_actual_violations(tmp_path: Path) -> None:
     with pytest.raises(DeclarationErrors) as raised:
         Settings.load_from_config("vertex-training", "local", tmp_path, CONFIG)
     assert taken("README.md", "console", "error: ") == [f"error: {raised.value}\n"]
+
+
+def test_a_script_joins_the_checkout_in_four_steps(tmp_path: Path) -> None:
+    steps = re.findall(r"^\d\. (.*)$", (ROOT / "docs/tutorial.md").read_text(), re.MULTILINE)
+    script, declarations, include, _ = [re.findall("`([^`]+)`", step)[-1] for step in steps]
+    for folder in ("examples", "stacks", "training"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    (tmp_path / script).parent.mkdir()
+    (tmp_path / script).write_text(taken("docs/tutorial.md", "python", "points")[0])
+    (tmp_path / declarations).write_text(taken("docs/tutorial.md", "yaml", "images")[0])
+    assert include == "stacks/Pulumi.local.yaml"
+    config = {**CONFIG, "vertex-training:include": json.dumps([*STACK["vertex-training:include"], declarations])}
+    settings = Settings.load_from_config("vertex-training", "local", tmp_path, config)
+    assert [each.name for each in settings.jobs if each.name not in ("digits", "digits-search")] == ["line"]
+    assert build_context(tmp_path, settings.images["line"]).digests.keys() == {"Dockerfile", f"package/{script[8:]}"}
 
 
 def test_the_review_it_shows_begins_as_printed() -> None:

@@ -65,6 +65,8 @@ def test_each_commit_previews_as_the_page_says(tutorial: Tutorial) -> None:
         assert changes(project.pulumi("preview", "--stack=local")) == changes(shown), number
         project.up()
         project.assert_no_changes()
+        if number == 1:
+            assert "vertex-emulator logs line" in text and " y = 2." in project.run_emulator("logs", "line").stdout
         results.append(project.outputs().get("results", {}))
     first, measured, longer, searched, best, scheduled = results
     assert "metrics" not in first["line"] and scheduled == {}

@@ -105,7 +105,7 @@ def test_the_page_shows_what_its_command_runs(shared: RunningEmulator) -> None:
     assert done.returncode == 0, done.stderr
     name = json.loads(done.stdout)["name"]
     assert shared.ended(name)["state"] == "JOB_STATE_SUCCEEDED", shared.lines(name)
-    printed = command("logs", name, data=shared.data).stdout
+    printed = command("logs", "gradients", data=shared.data).stdout
     (shown,) = taken("examples/gradients/README.md", "output")
     # The page leaves out the times before the lines.
     assert sorted(line.partition(" ")[2] for line in printed.splitlines() if " of 3: " in line) == shown.splitlines()
