@@ -11,8 +11,11 @@ from vertex_training.schema import shapes
 from tests.blocks import blocks, taken
 from tests.components.targets.gcp.graph import forget_loops, graph
 from tools.template import tracked_files
+from vertex_api.names import CUSTOM_JOB
+from vertex_api.validation.check import validate_job
 from vertex_api.validation.shape import canonicalize
 from vertex_emulator.faults import FAULT_FIELDS, FAULT_KINDS
+from vertex_emulator.replicas.resources import Host, warnings
 
 DOCS = Path(__file__).parents[1] / "docs"
 ROOT = DOCS.parent
@@ -125,6 +128,21 @@ def test_tests_that_pages_name_exist() -> None:
     shown = re.findall(r"`([\w/]+\.py)::(\w+)`", (DOCS / "security.md").read_text())
     assert len(shown) > 80
     assert [name for path, name in shown if f"def {name}(" not in (ROOT / "tests" / path).read_text()] == []
+
+
+def test_the_page_on_gpus_shows_what_is_said() -> None:
+    (declared,) = (yaml.safe_load(each) for each in taken("docs/machines.md", "yaml"))
+    body = declared["customJobs"]["vision"]
+    del body["lifecycle"]
+    (pool,) = body["jobSpec"]["workerPoolSpecs"]
+    pool["containerSpec"]["imageUri"] = "acme/vision:1"
+    assert validate_job(CUSTOM_JOB, {"displayName": "vision", **body})[1] == []
+    (shown,) = taken("docs/machines.md", "output", "NVIDIA_L4: ")
+    assert warnings([pool], Host(cpus=96, memory=1 << 40)) == shown.splitlines()
+    pool["machineSpec"]["acceleratorCount"] = 1
+    (refused,) = taken("docs/machines.md", "output", "The accelerator count")
+    problems = validate_job(CUSTOM_JOB, {"displayName": "vision", **body})[1]
+    assert [each.message for each in problems] == refused.splitlines()
 
 
 def test_the_testing_page_has_each_fault_with_its_fields() -> None:
