@@ -60,10 +60,11 @@ def start(serve_options: Sequence[str] = ()) -> Endpoint:
 
 
 def stop(*, only_if_idle: bool = False) -> None:
-    """Stop the emulator, with `only_if_idle` unless jobs are active; print what happens. Raises EmulatorFailed."""
+    """Stop the emulator, with `only_if_idle` unless jobs are active; print why it goes on. Raises EmulatorFailed."""
     done = _run("stop", *(["--if-idle"] if only_if_idle else []))
-    if done.stdout.strip():
-        print(done.stdout.strip(), flush=True)  # noqa: T201
+    # Pulumi says itself that it is deleted, and shows what is printed as a diagnostic.
+    if (line := done.stdout.strip()) not in ("", "stopped"):
+        print(line, flush=True)  # noqa: T201
     if done.returncode:
         raise EmulatorFailed(f"the emulator does not stop: {_last_line(done.stderr)}")
 

@@ -223,6 +223,7 @@ EMULATOR = """
     else:
         os.kill(json.loads((data / "endpoint.json").read_text())["pid"], signal.SIGTERM)
         (data / "endpoint.json").unlink()
+        print("stopped")
 """
 
 
@@ -317,10 +318,11 @@ def test_a_failed_start_may_have_any_encoding(data: Path) -> None:
         emulator.start()
 
 
-def test_stopping_ends_it(data: Path) -> None:
+def test_stopping_ends_it_without_a_word(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     emulator.start()
     emulator.stop()
     assert find(data) is None
+    assert capsys.readouterr().out == ""
 
 
 def test_a_busy_emulator_is_not_stopped(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
