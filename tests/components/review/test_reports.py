@@ -44,7 +44,7 @@ def text(lines: list[str]) -> str:
 
 
 def test_the_page_shows_the_printed_report(tmp_path: Path) -> None:
-    (kept,) = re.findall(r"^```yaml\nvertex-training:persistentResource:\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    (kept,) = re.findall(r"^  vertex-training:persistentResource:\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     stacks = page_settings(tmp_path), page_settings(tmp_path, persistentResource=yaml.safe_load(kept))
     shown = taken("docs/cost.md", "output", "Cost in ")
     assert shown == [text(cost_lines(settings.plan, TODAY)) for settings in stacks]
@@ -60,7 +60,7 @@ def test_the_page_shows_the_last_runs(tmp_path: Path) -> None:
 
 
 def test_the_page_shows_the_guardrail_violations(tmp_path: Path) -> None:
-    (rules,) = re.findall(r"^```yaml\nvertex-training:guardrails:\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    (rules,) = re.findall(r"^  vertex-training:guardrails:\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     with pytest.raises(DeclarationErrors) as refused:
         page_settings(tmp_path, guardrails=yaml.safe_load(rules))
     assert taken("docs/cost.md", "output", "2 problems") == [f"{refused.value}\n"]
