@@ -20,9 +20,10 @@ _UNITS = {"vcpu": "vCPU hour", "gb": "GiB hour", "accelerator": "hour", "disk": 
 """By kind of price."""
 _EXIT_CODES = "exit codes: 0 done; 1 failed, with the reason on standard error; 2 wrong usage"
 _DOCTOR = """\
-Looks at a Google Cloud project for what a first `pulumi up` of a stack would stumble on: credentials,
-APIs, billing, permissions, what exists already, quotas and organization policies. Each line comes with
-the command that mends it. It changes nothing, and takes at most ten seconds.
+Looks for what a first `pulumi up` of a stack would stumble on: the stack file, Pulumi and Docker here,
+credentials, and in Google Cloud APIs, billing, permissions, what exists already, quotas and organization
+policies. Each line comes with the command that mends it. It changes nothing, and takes at most ten
+seconds.
 """
 _DOCTOR_EPILOG = """\
 example:

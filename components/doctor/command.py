@@ -19,10 +19,6 @@ from .rules import PAGE, Finding, found
 SECONDS = 8.0
 """Of all that waits for the network: with its start, a run takes at most ten."""
 SIGN_IN_SECONDS = 4.0
-LOCAL = (
-    "stack {stack} runs on this machine, and doctor looks at Google Cloud: `docker info` says whether Docker answers, "
-    "`vertex-emulator status` whether the emulator runs"
-)
 _UNKNOWN_NUMBER = "000000"
 _MEMBER = "MEMBER"
 _UNNAMED = f"an account that its credentials do not name ({_MEMBER} below)"
@@ -37,9 +33,6 @@ def doctor(stack: str | None, as_json: bool) -> int:
         sys.stderr.write(f"vertex-training: {error}\n")
         return 2
     name = file.name
-    if file.config.get("vertex-training:target") == "local":
-        print(json.dumps({"stack": name, "findings": []}) if as_json else LOCAL.format(stack=name))  # noqa: T201
-        return 0
     try:
         examination = Examination(file, deadline)
         findings = examination.run()
@@ -71,6 +64,7 @@ class Examination:
         self._file, self._stack, self._config, self._deadline = file, file.name, file.config, deadline
         #: The Google Cloud project, and (`account`) the IAM member that looks, if credentials say who that is.
         self.project, self._looks, self._has_signed_in = "", 0, False
+        self._is_local = file.config.get("vertex-training:target") == "local"
         self.account: str | None = None
 
     @property
@@ -81,9 +75,11 @@ class Examination:
     def heading(self, findings: list[Finding]) -> str:
         """Return the first line: who looked at what, and how much of it is wrong."""
         who = f"as {self.account or _UNNAMED}" if self._has_signed_in else "not signed in"
-        about = f"stack {self._stack}, project {self.project}, {who}"
+        where = "this machine" if self._is_local else f"project {self.project}, {who}"
+        about = f"stack {self._stack}, {where}"
         if not findings:
-            return f"{about}: nothing stands in the way of `pulumi up` ({self._looks} look-ups)"
+            looks = "" if self._is_local else f" ({self._looks} look-ups)"
+            return f"{about}: nothing stands in the way of `pulumi up`{looks}"
         problems = sum(each.is_problem for each in findings)
         return f"{about}: {problems} problem{'' if problems == 1 else 's'}, {len(findings) - problems} not known"
 
@@ -94,16 +90,22 @@ class Examination:
         defer_pulumi_gcp()
         from ..settings.settings import NUMBER, Settings
 
-        config = {NUMBER: _UNKNOWN_NUMBER, **self._config}
+        config = self._config if self._is_local else {NUMBER: _UNKNOWN_NUMBER, **self._config}
         settings = Settings.load_from_config(self._file.project, self._stack, self._file.root, config)
         self.project = settings.project
+        from .machine import look
+
+        problems = [*look(settings)]
+        if self._is_local:
+            return problems
         from .checks import Checks, look_up
         from .cloud import Cloud
         from .needs import Needs
 
-        caller, problems = self._sign_in()
+        caller, of_credentials = self._sign_in()
+        problems += of_credentials
         if caller is None:
-            return problems
+            return [*problems, _unseen(settings)]
         cloud = Cloud(settings.project, settings.region, self._deadline, caller.apply)
         self.account, self._has_signed_in = _member(caller, cloud), True
         problems += self._identity(caller)
@@ -176,6 +178,14 @@ class Examination:
         number.append(str(int(project["projectNumber"])))
         if (given := self._config.get(NUMBER, number[0])) != number[0]:
             yield found("project-number", number=number[0], wrong=given, **ids)
+
+
+def _unseen(settings: Any) -> Finding:
+    """Return what cannot be told without credentials, and what is valid all the same."""
+    declared = {"image": settings.images, "job": settings.jobs, "schedule": settings.schedules}
+    counts = ", ".join(f"{len(each)} {noun}{'' if len(each) == 1 else 's'}" for noun, each in declared.items() if each)
+    message = f"the project: nobody is signed in to look at it; the stack is valid, and declares {counts or 'nothing'}"
+    return Finding("project-unknown", message, "", is_problem=False)
 
 
 def in_time(action: Callable[[], Any], seconds: float) -> Any:

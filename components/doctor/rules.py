@@ -58,6 +58,7 @@ class Check(NamedTuple):
 
 
 CHECKS = {
+    "machine": Check("this machine"),
     "credentials": Check("credentials"),
     "project": Check("the project", "resourcemanager.projects.get", "roles/browser"),
     "apis": Check("APIs", "serviceusage.services.get", "roles/serviceusage.serviceUsageViewer"),
@@ -101,6 +102,17 @@ def _project_grant(role: str, member: str = "{member}") -> str:
 
 
 RULES = {
+    "pulumi-missing": Rule("machine", "pulumi is not on PATH", 'sh -c "$(curl -fsSL https://get.pulumi.com)"'),
+    "plugin-missing": Rule(
+        "machine",
+        "Pulumi's plugin for Google Cloud is not installed, and {variable} keeps `pulumi up` from doing it",
+        "pulumi plugin install resource gcp {version}",
+    ),
+    "docker-missing": Rule(
+        "machine",
+        "Docker does not answer on {host}: {user}",
+        "sudo systemctl start docker",
+    ),
     "credentials-missing": Rule("credentials", "there are none: {reason}", "gcloud auth application-default login"),
     "credentials-refused": Rule(
         "credentials", "Google does not take them: {reason}", "gcloud auth application-default login"

@@ -6,6 +6,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import yaml
 from google.auth.exceptions import DefaultCredentialsError, RefreshError
 from google.oauth2.credentials import Credentials
 from vertex_training import cli
-from vertex_training.doctor import cloud, command
+from vertex_training.doctor import cloud, command, machine
 from vertex_training.doctor.checks import allows
 from vertex_training.doctor.rules import CHECKS, PAGE, RULES, Place
 from vertex_training.settings.offline import read_stack
@@ -114,6 +115,7 @@ class Fault:
     """Answers in place of the healthy ones; 404 for what does not exist."""
     project: dict[str, Any] = field(default_factory=dict)
     """Fields of the project in place of the healthy ones."""
+    variables: dict[str, str] = field(default_factory=dict)
 
 
 def policy(constraint: str, **values: Any) -> dict[str, Any]:
@@ -131,6 +133,18 @@ POLICIES = "gcloud resource-manager org-policies"
 NEW_KEY = "--purpose=encryption --keyring=ring --location=europe-west4 --project=acme-dev"
 OTHERS_KEY = {"registry": {"project": "images-project", "kmsKey": KEY}}
 FAULTS = [
+    Fault("pulumi-missing", 'sh -c "$(curl -fsSL https://get.pulumi.com)"', variables={"PATH": "/nowhere"}),
+    Fault(
+        "plugin-missing",
+        f"pulumi plugin install resource gcp {version('pulumi-gcp')}",
+        variables={"PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true", "PULUMI_HOME": "/nowhere"},
+    ),
+    Fault(
+        "docker-missing",
+        "sudo systemctl start docker",
+        {"images": {"built": {"context": "trainer"}}},
+        variables={"DOCKER_HOST": "tcp://127.0.0.1:9"},
+    ),
     Fault(
         "token-refused",
         'export GOOGLE_OAUTH_ACCESS_TOKEN="$(gcloud auth print-access-token)"',
@@ -434,12 +448,20 @@ FAULTS = [
         resources={"storage/b/acme-dev-team-dev": 403},
     ),
 ]
+UNSEEN = "project-unknown"
+"""What is said of the cloud where nobody is signed in."""
 OF_CREDENTIALS = {rule for rule, about in RULES.items() if about.check == "credentials"} - {"token-refused"}
 
 
 @pytest.fixture
-def project(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[GoogleProject]:
+def project(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[GoogleProject]:
     """A healthy project behind the endpoints of this process, whose folder is that of a Pulumi project."""
+    pulumi = tmp_path_factory.mktemp("programs") / "pulumi"
+    pulumi.touch(0o755)
+    monkeypatch.setenv("PATH", str(pulumi.parent))
+    monkeypatch.delenv("PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION", raising=False)
     with google_project(healthy()) as served:
         for name, address in served.variables.items():
             monkeypatch.setenv(name, address)
@@ -459,6 +481,7 @@ def prepare(folder: Path, stack: dict[str, Any], **config: Any) -> None:
             "stacks/Pulumi.dev.yaml": yaml.safe_dump({"config": {**keys, **config}}),
             "stacks/Pulumi.local.yaml": "config: {vertex-training:target: local}\n",
             "jobs.yaml": JOBS,
+            "trainer/Dockerfile": "FROM scratch\n",
         },
     )
 
@@ -505,11 +528,17 @@ def test_a_healthy_project_is_one_line(
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.rule)
 def test_one_fault_is_told_with_its_remedy(
-    project: GoogleProject, tmp_path: Path, capsys: pytest.CaptureFixture[str], fault: Fault
+    project: GoogleProject,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    fault: Fault,
 ) -> None:
     project.resources |= fault.resources
     for name, value in fault.project.items():
         setattr(project, name, value)
+    for name, text in fault.variables.items():
+        monkeypatch.setenv(name, text)
     prepare(tmp_path, fault.stack)
     code, lines = run(capsys)
     kind = "problem" if RULES[fault.rule].is_certain else "cannot tell"
@@ -534,13 +563,52 @@ def test_missing_credentials_are_told(
 
     monkeypatch.delenv("GOOGLE_OAUTH_ACCESS_TOKEN")
     monkeypatch.setattr(credentials, "load", missing)
-    prepare(tmp_path, {})
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:9")
+    prepare(tmp_path, {"images": {"built": {"context": "trainer"}}})
     found = findings(capsys)
-    assert [(rule, remedy) for rule, (_, remedy) in found.items()] == [
-        ("credentials-missing", "gcloud auth application-default login")
-    ]
+    assert [*found] == ["pulumi-missing", "docker-missing", "credentials-missing", UNSEEN]
+    assert found["credentials-missing"][1] == "gcloud auth application-default login"
+    assert found["docker-missing"][0].endswith("Cloud Build (built)")
     assert project.requests == []
-    assert run(capsys)[1][0] == "stack dev, project acme-dev, not signed in: 1 problem, 0 not known"
+    code, lines = run(capsys)
+    assert (code, lines[0]) == (1, "stack dev, project acme-dev, not signed in: 3 problems, 1 not known")
+    assert lines[-1] == (
+        "cannot tell: the project: nobody is signed in to look at it; the stack is valid, and declares 1 image, 1 job"
+    )
+
+
+def test_invalid_settings_are_told_without_credentials(
+    project: GoogleProject, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GOOGLE_OAUTH_ACCESS_TOKEN")
+    prepare(tmp_path, {"region": "Mars"})
+    assert list(findings(capsys)) == ["settings"]
+
+
+@pytest.mark.parametrize("has_plugin", [True, False])
+def test_an_installed_plugin_is_seen(
+    project: GoogleProject,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    has_plugin: bool,
+) -> None:
+    monkeypatch.setenv("PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION", "1")
+    monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "home"))
+    (tmp_path / "home" / "plugins" / f"resource-gcp-v{version('pulumi-gcp') if has_plugin else '1.0.0'}").mkdir(
+        parents=True
+    )
+    prepare(tmp_path, {})
+    assert ("plugin-missing" in findings(capsys)) != has_plugin
+
+
+def test_docker_is_not_needed_where_cloud_build_builds(
+    project: GoogleProject, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:9")
+    prepare(tmp_path, {"images": {"built": {"context": "trainer"}}, "builder": {"cloudBuild": {}}})
+    assert "docker-missing" not in findings(capsys)
 
 
 def test_credentials_are_not_waited_for_long(
@@ -549,7 +617,8 @@ def test_credentials_are_not_waited_for_long(
     monkeypatch.setattr(command, "SIGN_IN_SECONDS", 0.0)
     monkeypatch.setattr(credentials, "load", project.closing.wait)
     prepare(tmp_path, {})
-    ((rule, (message, _)),) = findings(capsys).items()
+    ((rule, (message, _)), *rest) = findings(capsys).items()
+    assert [each for each, _ in rest] in ([], [UNSEEN])
     assert rule == "credentials-missing" and message.endswith("nothing gave any within 0 s")
 
 
@@ -563,7 +632,8 @@ def test_an_account_that_gives_no_token_is_told(
     monkeypatch.setenv("GOOGLE_IMPERSONATE_SERVICE_ACCOUNT", ACCOUNT)
     monkeypatch.setattr(credentials, "load", refuse)
     prepare(tmp_path, {})
-    ((rule, (message, remedy)),) = findings(capsys).items()
+    ((rule, (message, remedy)), *rest) = findings(capsys).items()
+    assert [each for each, _ in rest] in ([], [UNSEEN])
     assert rule == "impersonation-refused" and "GOOGLE_IMPERSONATE_SERVICE_ACCOUNT" in message
     assert remedy == (
         f"gcloud iam service-accounts add-iam-policy-binding {ACCOUNT} --member=MEMBER "
@@ -582,13 +652,15 @@ def test_what_is_no_credential_file_is_told(
     monkeypatch.delenv("GOOGLE_OAUTH_ACCESS_TOKEN")
     monkeypatch.setenv("GOOGLE_CREDENTIALS", text)
     prepare(tmp_path, {})
-    ((rule, (message, remedy)),) = findings(capsys).items()
+    ((rule, (message, remedy)), *rest) = findings(capsys).items()
+    assert [each for each, _ in rest] in ([], [UNSEEN])
     assert rule == "key-file-refused" and "gives no token: GOOGLE_CREDENTIALS: " in message
     assert remedy == "unset GOOGLE_CREDENTIALS && gcloud auth application-default login"
     monkeypatch.delenv("GOOGLE_CREDENTIALS")
     (tmp_path / "key.json").write_text(text)
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "key.json"))
-    ((rule, (message, remedy)),) = findings(capsys).items()
+    ((rule, (message, remedy)), *rest) = findings(capsys).items()
+    assert [each for each, _ in rest] in ([], [UNSEEN])
     assert rule == "key-file-refused" and "gives no token: GOOGLE_APPLICATION_CREDENTIALS: " in message
     assert remedy == "unset GOOGLE_APPLICATION_CREDENTIALS && gcloud auth application-default login"
     assert project.requests == []
@@ -612,7 +684,8 @@ def test_a_service_perimeter_is_no_missing_permission(
     refusal = "Request is prohibited by organization's policy. vpcServiceControlsUniqueIdentifier: x"
     project.refusals["storage"] = (403, {"error": {"code": 403, "message": refusal}})
     prepare(tmp_path, {})
-    ((rule, (message, remedy)),) = findings(capsys).items()
+    ((rule, (message, remedy)), *rest) = findings(capsys).items()
+    assert [each for each, _ in rest] in ([], [UNSEEN])
     assert (rule, remedy) == ("bucket-unknown", "") and "service perimeter" in message
 
 
@@ -887,13 +960,21 @@ def test_the_page_shows_what_is_printed(
     assert taken("docs/first-run.md", "output", "stack dev") == ["".join(f"{line}\n" for line in lines)]
 
 
-def test_a_local_stack_needs_no_doctor(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], project: GoogleProject
+def test_a_local_stack_needs_this_machine_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], project: GoogleProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION", "true")
+    monkeypatch.delenv("GOOGLE_OAUTH_ACCESS_TOKEN")
     prepare(tmp_path, {})
+    monkeypatch.setattr(machine, "_docker_answers", lambda: True)
+    assert run(capsys, "--stack", "local") == (
+        0,
+        ["stack local, this machine: nothing stands in the way of `pulumi up`"],
+    )
+    monkeypatch.setattr(machine, "_docker_answers", lambda: False)
     code, lines = run(capsys, "--stack", "local")
-    assert (code, lines) == (0, [command.LOCAL.format(stack="local")])
-    assert project.requests == []
+    assert (code, lines[0]) == (1, "stack local, this machine: 1 problem, 0 not known")
+    assert lines[1].endswith(": jobs run in it") and project.requests == []
 
 
 def test_an_unknown_stack_is_wrong_usage(
