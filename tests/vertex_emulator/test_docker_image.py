@@ -15,6 +15,7 @@ import pytest
 import requests
 
 from tests.blocks import taken
+from tests.go_program import QUICK_BUILD
 from tests.ports import reserve_port
 from tests.vertex_emulator.running import IMAGE, PARENT, command, custom_job, pool, until
 from tools.setup import cache_folder
@@ -194,7 +195,7 @@ def test_a_suite_in_go_passes(image: str) -> None:
             had = subprocess.run([go, "mod", "download"], cwd=suite, capture_output=True, text=True)
             if had.returncode:
                 pytest.skip(f"its modules cannot be had here: {had.stderr.strip().splitlines()[-1]}")
-            subprocess.run([go, "test", "-c", "-o", "training.test"], cwd=suite, check=True)
+            subprocess.run([go, "test", *QUICK_BUILD, "-c", "-o", "training.test"], cwd=suite, check=True)
         tested = subprocess.run(
             ["./training.test", "-test.v"], cwd=suite, env=TESTCONTAINERS, capture_output=True, text=True, timeout=120
         )
