@@ -259,7 +259,7 @@ class Runner:
             training.kind, api.parent, job.fields, check_before=lambda: None, find_created=lambda: None
         )
         name = ResourceName.parse(created["name"])
-        self.say(f"{training.name}: {name.kind.type} {name.id}, {api.links.page(name)}")
+        self.say(f"{training.name}: {name.kind.type} {name.id}, while it runs: {api.links.page(name)}")
         if follow_log:
             follow(self.folder, name.id)
         while (found := api.client.require(name))["state"] not in TERMINAL_STATES:

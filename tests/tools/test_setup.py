@@ -1,6 +1,7 @@
 """The steps together: what is found is left alone, and what fails ends the set-up."""
 
 import io
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -9,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.setup import __main__ as setup
 from tools.setup import (
+    CHECKOUT,
     commands,
     docker,
     engine,
@@ -18,6 +19,7 @@ from tools.setup import (
     programs,
     python,
 )
+from tools.setup import __main__ as setup
 from tools.setup.programs import Output, SetupError
 
 Program = Callable[[str | Path, str], Path]
@@ -174,6 +176,21 @@ def test_a_concurrent_setup_s_work_is_reused(monkeypatch: pytest.MonkeyPatch, tm
     stream = io.StringIO()
     setup.run_steps(["python"], Output(stream), report_found=True)
     assert (asked, stream.getvalue()) == ([], "python: found\n")
+
+
+def test_a_setup_that_waits_names_the_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(programs, "FIRST_PROGRESS_SECONDS", 0)
+    written = io.StringIO()
+    waits = threading.Event()
+
+    with setup.lock(Output(io.StringIO())):
+        monkeypatch.setattr(written, "flush", waits.set)
+        waiting = threading.Thread(target=lambda: setup.lock(Output(written)).__enter__(), daemon=True)
+        waiting.start()
+        assert waits.wait(10)
+    waiting.join(10)
+    assert written.getvalue() == f"waiting for another set-up, of process {os.getpid()} in {CHECKOUT} ... 0 s\n"
 
 
 def test_a_finished_setup_uses_only_local_programs(

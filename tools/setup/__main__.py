@@ -7,6 +7,7 @@ python3 -m tools.setup env           shell code for `eval`, after the steps that
 
 import argparse
 import fcntl
+import os
 import signal
 import sys
 import time
@@ -15,7 +16,20 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from typing import Protocol
 
-from tools.setup import cache_folder, commands, dev, docker, engine, exports, image, programs, python, sdks, testing
+from tools.setup import (
+    CHECKOUT,
+    cache_folder,
+    commands,
+    dev,
+    docker,
+    engine,
+    exports,
+    image,
+    programs,
+    python,
+    sdks,
+    testing,
+)
 from tools.setup.programs import Output, SetupError
 
 
@@ -119,16 +133,20 @@ def _run_lane(names: Sequence[str], output: Output, report_found: bool) -> None:
 @contextmanager
 def lock(output: Output) -> Iterator[None]:
     """Wait until no other set-up of this user (another terminal, `make -j`) writes to the same folders."""
-    show_progress = output.progress("waiting for another set-up")
     started = time.monotonic()
     cache_folder().mkdir(parents=True, exist_ok=True)
-    with (cache_folder() / "setup.lock").open("w") as file:
+    show_progress: programs.Progress | None = None
+    with (cache_folder() / "setup.lock").open("a+") as file:
         while True:
             with suppress(BlockingIOError):
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
+            file.seek(0)
+            show_progress = show_progress or output.progress(f"waiting for another set-up, {file.read()}")
             show_progress(time.monotonic() - started)
             time.sleep(0.2)
+        file.truncate(0)
+        print(f"of process {os.getpid()} in {CHECKOUT}", end="", file=file, flush=True)
         yield
 
 
