@@ -57,6 +57,37 @@ def run_session(folder: Path, tests: str, **variables: str) -> subprocess.Comple
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
 
 
+FAILING = """
+import time
+from google.cloud import aiplatform_v1
+
+
+def test_job(vertex_emulator):
+    jobs = aiplatform_v1.JobServiceClient(**vertex_emulator.generated_client_arguments)
+    parent = f"projects/{vertex_emulator.project}/locations/{vertex_emulator.region}"
+    job = {"display_name": "x", "job_spec": {"worker_pool_specs": [{
+        "machine_spec": {"machine_type": "n1-standard-4"}, "replica_count": 1,
+        "container_spec": {"image_uri": "localhost/none:1"}}]}}
+    created = jobs.create_custom_job(parent=parent, custom_job=job)
+    while not (found := jobs.get_custom_job(name=created.name)).error.message:
+        time.sleep(0.1)
+    print("NAME", created.name)
+    assert found.state.name == "JOB_STATE_SUCCEEDED"
+
+
+def test_later(vertex_emulator):
+    assert False
+"""
+
+
+def test_a_failed_test_shows_the_logs_of_its_failed_jobs(tmp_path: Path) -> None:
+    output = run_session(tmp_path, FAILING).stdout
+    (name,) = re.findall("NAME (.*)", output)
+    (shown,) = re.findall(f"-+ Log of {name} -+\n(.*?)\n[-_=]", output, re.DOTALL)
+    assert re.search(r"service +Job failed\.", shown) and "localhost/none:1" in shown, output
+    assert output.count("Log of ") == 1  # the later test had none
+
+
 def test_tests_share_a_server_and_have_projects(tmp_path: Path) -> None:
     done = run_session(tmp_path, TESTS)
     assert done.returncode == 0, done.stdout + done.stderr

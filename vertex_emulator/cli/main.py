@@ -21,11 +21,20 @@ from vertex_emulator.errors import EmulatorError
 _SERVER_PACKAGES = ("egobox", "google_crc32c", "numpy", "starlette", "uvicorn")
 _CONTAINER_OPTIONS = ("pids_limit", "log_limit_mb", "egress")  # as the fields of ContainerSettings
 _THREAD_SECONDS = 1.0
+_EVALUATED = ("start", "env")
+"""They print shell code. Without it, `eval "$(vertex-emulator env)" && gcloud …` would go on, to Google Cloud."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; docs/emulator.md lists them all."""
     options = parser_options.build().parse_args(arguments)
+    code = _exit_code(options)
+    if code and options.command in _EVALUATED and not sys.stdout.isatty():
+        print("false")
+    return code
+
+
+def _exit_code(options: Namespace) -> int:
     try:
         return _run(options)
     except EmulatorError as error:

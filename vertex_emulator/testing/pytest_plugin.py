@@ -6,8 +6,8 @@ test asks for it.
 
 import itertools
 import re
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _NUMBERS = itertools.count(1)
 _MAX_PROJECT_LENGTH = 30  # of Google Cloud's project ids
+_SHOWN_LINES = 40
+"""Of the log of each job that has failed, the last ones, where a test fails."""
 
 
 @pytest.fixture(scope="session")
@@ -53,6 +55,20 @@ def vertex_emulator(
 def vertex_job_log(vertex_emulator: "EmulatorProject") -> Callable[..., str]:
     """What reads the log of a job, as `EmulatorProject.read_job_log` does: `vertex_job_log(job, task=None)`."""
     return vertex_emulator.read_job_log
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show the logs of a failed test's failed jobs: the link in the error of a job leads to Google Cloud."""
+    report = yield
+    emulator = getattr(item, "funcargs", {}).get("vertex_emulator")
+    if report.when == "call" and report.failed and emulator is not None:
+        from vertex_emulator.errors import EmulatorError
+
+        with suppress(EmulatorError):
+            for name, log in emulator.failed_job_logs().items():
+                report.sections.append((f"Log of {name}", "\n".join(log.splitlines()[-_SHOWN_LINES:])))
+    return report
 
 
 def _project_id(test_name: str) -> str:

@@ -1,5 +1,7 @@
 import json
+import os
 import re
+import shlex
 import signal
 import socket
 import sqlite3
@@ -90,6 +92,16 @@ def test_commands_without_emulator_tell_how_to_start_one(tmp_path: Path, name: s
     done = command(name, *(["1"] if name == "logs" else []), data=tmp_path)
     assert (done.returncode, [*tmp_path.iterdir()]) == (1, [])
     assert f"with: vertex-emulator start --data {tmp_path}" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["env", "start"])
+def test_what_follows_an_eval_that_failed_does_not_run(tmp_path: Path, name: str) -> None:
+    """It would run on Google Cloud."""
+    program = f"{shlex.quote(sys.executable)} -m vertex_emulator {name} --data {shlex.quote(str(tmp_path / 'data'))}"
+    line = f'eval "$({program})" && echo it goes on'
+    environment = {**os.environ, "DOCKER_HOST": f"unix://{tmp_path}/none"}
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, env=environment, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr.count("vertex-emulator: ")) == (1, "", 1)
 
 
 def test_a_question_without_an_answer_removes_nothing(tmp_path: Path) -> None:
