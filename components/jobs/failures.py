@@ -63,7 +63,7 @@ def failure_report(api: Target, job_name: str, job: JobJson) -> str:
             f"  the last log lines of {replica}:" if replica else "  its last log lines:",
             *([f"    {line}" for line in log] or ["    (it wrote nothing)"]),
             f"  all of it: {api.links.page(ResourceName.parse(job['name']))} or `{api.links.logs(logged_job)}`",
-            "  fix it, or run it again with lifecycle.rerun",
+            "  fix it, or run it again as it is with another value of its lifecycle.rerun",
         ]
     )
 

@@ -100,7 +100,7 @@ def _report(name: str, ended: Ended, output: Path | None) -> Iterator[str]:
         parameters = ", ".join(f"{key} {truncate(str(value))}" for key, value in best["parameters"].items())
         yield f"{name}: {shown} in trial {best['id']} ({parameters})"
     if not ended.files():
-        yield f"{name}: succeeded; it wrote no outputs"
+        yield f"{name}: succeeded; it wrote no outputs: files stay if they are in AIP_MODEL_DIR or below /gcs"
         return
     place = output or Path("runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
     shutil.copytree(ended.outputs, place, dirs_exist_ok=True)

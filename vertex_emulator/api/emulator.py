@@ -216,7 +216,10 @@ def _require_job(transaction: Transaction, reference: str) -> Job:
     except JobAmbiguous as error:
         raise ApiError("FAILED_PRECONDITION", str(error)) from error
     if job is None:
-        raise ApiError("NOT_FOUND", f"There is no job {reference} here. `vertex-training run` leaves none.")
+        raise ApiError(
+            "NOT_FOUND",
+            f"There is no job {reference} here. It was replaced or removed, or `vertex-training run` ran it.",
+        )
     return job
 
 

@@ -196,7 +196,7 @@ def test_a_failure_has_message_log_and_advice(api: FakeClient) -> None:
     api.logs[TRAIN] = [f"line {number}" for number in range(20)] + ["ValueError: no data"]
     message = failure_of(digits=TRAIN)
     assert message.startswith("digits failed: replica workerpool0-0 exited with 1\n")
-    assert message.endswith("  fix it, or run it again with lifecycle.rerun")
+    assert message.endswith("  fix it, or run it again as it is with another value of its lifecycle.rerun")
 
 
 def test_every_job_that_has_failed_is_accounted_for(api: FakeClient) -> None:

@@ -56,7 +56,7 @@ def test_a_report_shows_the_failed_replica_s_log(api: FakeClient) -> None:
         *[f"    line {number}" for number in range(11, 20)],
         "    ValueError: no data",
         "  all of it: http://127.0.0.1:1/jobs/customJobs/1 or `vertex-emulator logs 1`",
-        "  fix it, or run it again with lifecycle.rerun",
+        "  fix it, or run it again as it is with another value of its lifecycle.rerun",
     ]
 
 

@@ -15,7 +15,9 @@ def test_files_of_containers_are_removed(tmp_path: Path) -> None:
     (tmp_path / ".hidden").touch()
     remove_as_root(tmp_path)
     assert [*tmp_path.iterdir()] == []
-    mounted = [str(each.attrs.get("Mounts")) for each in docker.from_env().containers.list(all=True, ignore_removed=True)]
+    mounted = [
+        str(each.attrs.get("Mounts")) for each in docker.from_env().containers.list(all=True, ignore_removed=True)
+    ]
     assert not any(str(tmp_path) in each for each in mounted)
 
 
