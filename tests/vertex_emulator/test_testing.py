@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.vertex_emulator.running import command
 from vertex_emulator.testing.pytest_plugin import _project_id
 
 TESTS = """
@@ -83,9 +84,48 @@ def test_later(vertex_emulator):
 def test_a_failed_test_shows_the_logs_of_its_failed_jobs(tmp_path: Path) -> None:
     output = run_session(tmp_path, FAILING).stdout
     (name,) = re.findall("NAME (.*)", output)
-    (shown,) = re.findall(f"-+ Log of {name} -+\n(.*?)\n[-_=]", output, re.DOTALL)
+    (shown,) = re.findall(f"-+ Log of job {name.rpartition('/')[2]} -+\n(.*?)\n[-_=]", output, re.DOTALL)
     assert re.search(r"service +Job failed\.", shown) and "localhost/none:1" in shown, output
     assert output.count("Log of ") == 1  # the later test had none
+
+
+TESTED = """
+from google.cloud import aiplatform
+from google.cloud.aiplatform import initializer
+
+
+def submit():
+    "As in production: it knows nothing of an emulator."
+    aiplatform.init(project="my-project", location="europe-west4", staging_bucket="gs://my-bucket")
+    pool = {"machine_spec": {"machine_type": "n1-standard-4"}, "container_spec": {"image_uri": "localhost/none:1"}}
+    job = aiplatform.CustomJob("x", [{**pool, "replica_count": 1}])
+    job.submit()
+    return job
+
+
+def test_submit(vertex_emulator, vertex_job_log):
+    print("DATA", vertex_emulator.data_path)
+    assert "provisioned" in vertex_job_log(submit().resource_name)
+
+
+def test_after():
+    config = initializer.global_config
+    assert (config.api_endpoint, config.staging_bucket) == (None, None)
+"""
+
+
+def test_tested_code_reaches_the_emulator_and_no_later_code_does(tmp_path: Path) -> None:
+    done = run_session(tmp_path, TESTED)
+    assert "2 passed" in done.stdout, done.stdout
+
+
+def test_below_exec_tests_use_its_emulator(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(TESTED)
+    plugin = ["-p", "vertex_emulator.testing.pytest_plugin", "-p", "no:cacheprovider"]
+    session = [sys.executable, "-m", "pytest", "-qs", *plugin, "-k", "submit", str(tmp_path)]
+    data = tmp_path / "data"
+    done = command("exec", data=data, after=["--", *session])
+    assert f"DATA {data}" in done.stdout and "1 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_tests_share_a_server_and_have_projects(tmp_path: Path) -> None:

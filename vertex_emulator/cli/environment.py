@@ -118,12 +118,17 @@ def execute(root: Path, project: str, region: str, command: Sequence[str]) -> in
         return exit_code
 
 
-def _name_log(endpoint: Endpoint, root: Path, since: int) -> None:
+def failed_jobs(endpoint: Endpoint, since_ns: int) -> list[str]:
+    """Return the ids of jobs that were created since a time and have failed, the newest first. Raises EmulatorError."""
+    failed = emulator.send(endpoint, "/vertex_emulator/page/jobs?state=failed")["jobs"]
+    return [each["id"] for each in failed if (parse_time(each["createTime"]) or 0) >= since_ns]
+
+
+def _name_log(endpoint: Endpoint, root: Path, since_ns: int) -> None:
     """Say where the log is of the last job that failed, if one did: the link in the job's error leads to Google."""
     with contextlib.suppress(EmulatorError):
-        failed = emulator.send(endpoint, "/vertex_emulator/page/jobs?state=failed")["jobs"]
-        if failed and (parse_time(failed[0]["createTime"]) or 0) >= since:
-            log = shlex.join(["vertex-emulator", "logs", failed[0]["id"], "--data", str(root)])
+        for job in failed_jobs(endpoint, since_ns)[:1]:
+            log = shlex.join(["vertex-emulator", "logs", job, "--data", str(root)])
             note(f"a job failed; its log: {log}")
 
 

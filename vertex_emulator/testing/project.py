@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vertex_api.names import KINDS, location_name
 from vertex_emulator.cli import emulator, environment
 from vertex_emulator.cli.logs import JobLog
 from vertex_emulator.data_folder import Endpoint, remove_tree, require_endpoint
@@ -125,14 +124,9 @@ class EmulatorProject:
         """
         return "\n".join(JobLog(self.data_path, job, task).read())
 
-    def failed_job_logs(self) -> dict[str, str]:
-        """Return the logs of this project's latest failed jobs and pipelines, at most a hundred of a kind, by name."""
-        failed = []
-        for collection in KINDS:
-            path = f"/v1/{location_name(self.project, self.region)}/{collection}"
-            listed = emulator.send(self._endpoint, path).get(collection, [])
-            failed += [each["name"] for each in listed if each["state"].endswith("_FAILED")]
-        return {name: self.read_job_log(name) for name in failed}
+    def failed_job_logs(self, since: float) -> dict[str, str]:
+        """Return the logs, by id, of jobs of any project that have failed, and were created since a `time.time()`."""
+        return {id_: self.read_job_log(id_) for id_ in environment.failed_jobs(self._endpoint, int(since * 1e9))}
 
     def inject(self, kind: str, **fields: Any) -> None:
         """Make the next jobs or requests fail as the service's do; the kinds and fields of `vertex-emulator inject`.

@@ -5,9 +5,12 @@ test asks for it.
 """
 
 import itertools
+import os
 import re
+import warnings
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,9 +26,16 @@ _SHOWN_LINES = 40
 
 @pytest.fixture(scope="session")
 def _session_emulator(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[EmulatorProject]":
-    from vertex_emulator.errors import EmulatorError
-    from vertex_emulator.testing.project import run_emulator
+    from vertex_emulator.data_folder import require_endpoint
+    from vertex_emulator.errors import EmulatorError, EmulatorNotRunning
+    from vertex_emulator.testing.project import EmulatorProject, run_emulator
 
+    # Below `vertex-emulator exec`, whose emulator programs use that a test starts.
+    folder = Path(os.environ.get("VERTEX_EMULATOR_DATA", ""))
+    with suppress(EmulatorNotRunning):
+        if require_endpoint(folder).url == os.environ.get("STORAGE_EMULATOR_HOST"):
+            yield EmulatorProject(folder)
+            return
     with ExitStack() as stack:
         try:
             emulator = stack.enter_context(run_emulator(tmp_path_factory.mktemp("vertex-emulator")))
@@ -40,15 +50,36 @@ def vertex_emulator(
 ) -> "Iterator[EmulatorProject]":
     """A project of this test's own in an emulator that all tests of the session share.
 
-    The environment has what `vertex-emulator env` prints. Injected faults end with the test.
+    The environment has what `vertex-emulator env` prints, and Google's SDK gets the emulator and this project as its
+    defaults, which what a program passes to `aiplatform.init` leaves. Injected faults end with the test.
     """
     from dataclasses import replace
 
     emulator = replace(_session_emulator, project=_project_id(request.node.name))
     for name, value in emulator.environment_variables.items():
         monkeypatch.setenv(name, value)
-    yield emulator
+    with _sdk_defaults(emulator):
+        yield emulator
     emulator.clear_faults()
+
+
+@contextmanager
+def _sdk_defaults(emulator: "EmulatorProject") -> Iterator[None]:
+    """Lead Google's SDK to the emulator. Left to itself, code that a test calls would submit its jobs to the cloud."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about its own imports
+        from google.cloud.aiplatform import initializer
+
+    config = vars(initializer.global_config)
+    before = dict(config)
+    arguments = emulator.aiplatform_init_arguments
+    del arguments["staging_bucket"]  # the SDK asks for one, as on Vertex AI
+    initializer.global_config.init(**arguments)
+    try:
+        yield
+    finally:
+        config.clear()
+        config.update(before)
 
 
 @pytest.fixture
@@ -58,7 +89,9 @@ def vertex_job_log(vertex_emulator: "EmulatorProject") -> Callable[..., str]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Show the logs of a failed test's failed jobs: the link in the error of a job leads to Google Cloud."""
     report = yield
     emulator = getattr(item, "funcargs", {}).get("vertex_emulator")
@@ -66,8 +99,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         from vertex_emulator.errors import EmulatorError
 
         with suppress(EmulatorError):
-            for name, log in emulator.failed_job_logs().items():
-                report.sections.append((f"Log of {name}", "\n".join(log.splitlines()[-_SHOWN_LINES:])))
+            for job, log in emulator.failed_job_logs(call.start).items():
+                report.sections.append((f"Log of job {job}", "\n".join(log.splitlines()[-_SHOWN_LINES:])))
     return report
 
 
