@@ -10,9 +10,9 @@ from tests.clients.environment import variables
 from tests.vertex_emulator.running import RunningEmulator, command
 
 
-def test_without_an_emulator_stdout_is_empty(tmp_path: Path) -> None:
+def test_without_an_emulator_an_eval_fails(tmp_path: Path) -> None:
     done = command("env", data=tmp_path)
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (1, "false\n")
     assert "vertex-emulator start" in done.stderr
     assert done.stderr.count("\n") == 1
 
