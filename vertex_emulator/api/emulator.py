@@ -218,7 +218,7 @@ def _require_job(transaction: Transaction, reference: str) -> Job:
     if job is None:
         raise ApiError(
             "NOT_FOUND",
-            f"There is no job {reference} here. It was replaced or removed, or `vertex-training run` ran it.",
+            f"There is no job {reference} here. Perhaps it was replaced, or `vertex-training run` ran it.",
         )
     return job
 

@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; docs/emulator.md lists them all."""
     options = parser_options.build().parse_args(arguments)
     code = _exit_code(options)
-    if code and options.command in _EVALUATED and not sys.stdout.isatty():
+    if code and options.command in _EVALUATED and not os.isatty(1):
         print("false")
     return code
 
