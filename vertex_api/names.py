@@ -1,7 +1,7 @@
 """What jobs are called: their kinds, resource names and states, and the names that a misspelt one may mean."""
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -80,7 +80,7 @@ def short_state(state: str) -> str:
 
 
 _MAX_LENGTH = 200
-_MAX_COMPARED, _MAX_LISTED = 1000, 50
+_MAX_COMPARED, _MAX_LISTED, _MAX_JOINED = 1000, 50, 5
 
 
 def closest_name(name: str, known_names: Iterable[str]) -> str | None:
@@ -103,6 +103,12 @@ def did_you_mean(name: str, known_names: Iterable[str]) -> str:
         return f"; did you mean {closest}?"
     more = f" and {len(known_names) - _MAX_LISTED} more" if len(known_names) > _MAX_LISTED else ""
     return f"; known: {', '.join(known_names[:_MAX_LISTED])}{more}" if known_names else ""
+
+
+def join_names(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    more = len(names) - _MAX_JOINED
+    return ", ".join(names[:_MAX_JOINED]) + (f" and {more} more" if more > 0 else "")
 
 
 def either(names: Iterable[object]) -> str:

@@ -2,13 +2,15 @@
 
 import os
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pulumi
 from pulumi import dynamic
+
+from vertex_api.names import join_names
 
 from .. import files, providers
 from ..errors import BuildFailed, DockerUnavailable
@@ -29,7 +31,6 @@ DEFAULT_PLATFORM = "linux/amd64"
 _CONTENT_INPUTS = ("uri", "context", "package", "dockerfile", "buildArgs", "target", "platform", "files")
 _BUILD_INPUTS = ("secrets", "builder")
 """What the tag does not depend on: the values of build secrets, and who builds."""
-_MAX_NAMES = 5
 
 
 class TrainingImageProvider(Provider):
@@ -143,12 +144,7 @@ def _file_changes(old: Mapping[str, str], new: Mapping[str, str]) -> str:
         "added": new.keys() - old.keys(),
         "removed": old.keys() - new.keys(),
     }
-    return ", ".join(f"{_first(sorted(names))} {verb}" for verb, names in by_verb.items() if names)
-
-
-def _first(names: Sequence[str]) -> str:
-    more = len(names) - _MAX_NAMES
-    return ", ".join(names[:_MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(f"{join_names(sorted(names))} {verb}" for verb, names in by_verb.items() if names)
 
 
 def _published_digest(props: Mapping[str, Any]) -> str | None:

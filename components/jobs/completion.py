@@ -15,7 +15,7 @@ from pulumi import dynamic
 
 from vertex_api.errors import Interrupted, PermissionDenied, RateLimited, Unavailable, VertexError
 from vertex_api.job import TUNING_JOB
-from vertex_api.names import KINDS, SUCCEEDED_STATES, TERMINAL_STATES, JobJson, ResourceName, short_state
+from vertex_api.names import KINDS, SUCCEEDED_STATES, TERMINAL_STATES, JobJson, ResourceName, join_names, short_state
 from vertex_api.scalars import to_seconds
 from vertex_api.schedules import NAME_LABEL
 from vertex_api.studies import count_ended, find_best, objectives_of
@@ -25,7 +25,7 @@ from ..plan.rules import MARK_LABEL
 from ..runtime import engine, target
 from ..runtime.resource import Provider
 from . import failures, lookup, metrics, runs
-from .failures import MAX_NAMES, WAIT_REASONS, age_in_minutes, join_names, wait_reason
+from .failures import MAX_NAMES, WAIT_REASONS, age_in_minutes, wait_reason
 from .identity import covering, stack_filter
 
 HEARTBEAT_SECONDS = 60.0

@@ -14,7 +14,7 @@ from vertex_api.errors import (
     without_log_link,
 )
 from vertex_api.job import TUNING_JOB, Job, stored_job
-from vertex_api.names import JobJson, ResourceName, short_state
+from vertex_api.names import JobJson, ResourceName, join_names, short_state
 from vertex_api.pipelines import backing_job_name
 from vertex_api.retry import find_propagation
 from vertex_api.studies import count_ended, reported_metrics, trial_summaries, unreported_metrics
@@ -27,7 +27,7 @@ MAX_TRIALS = 3
 LONG_WAIT_MINUTES = 10
 """From when on a job waits long: Vertex AI fails a job without machines after some 20 minutes in PENDING."""
 MAX_NAMES = 5
-"""How many jobs a line names, and how many that change at once have lines of their own."""
+"""How many jobs that change at once have lines of their own."""
 WAIT_REASONS = {"QUEUED": "quota or machines are short", "PENDING": "machines and images are being prepared"}
 """States before a job runs, and their reasons (Google's page on the training service)."""
 _REPLICA = re.compile(r"\breplica (workerpool\d+-\d+)|\blow on memory: (workerpool\d+)\b")
@@ -206,12 +206,6 @@ class WaitAdvice:
 
 def _spec(job: JobJson) -> Job:
     return stored_job(ResourceName.parse(job["name"]).kind, job)
-
-
-def join_names(names: Sequence[str]) -> str:
-    """Return the first names, and how many more there are."""
-    more = len(names) - MAX_NAMES
-    return ", ".join(names[:MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def age_in_minutes(job: JobJson, moment: float) -> int:

@@ -9,7 +9,7 @@ import pulumi
 
 from vertex_api.errors import first_problems
 from vertex_api.job import Job
-from vertex_api.names import Kind, did_you_mean
+from vertex_api.names import Kind, did_you_mean, join_names
 from vertex_api.schedules import ScheduleRequest
 from vertex_api.validation.formats import Violation
 
@@ -29,7 +29,6 @@ from .training import (
     title,
 )
 
-MAX_NAMES = 5
 _TABLES = ("secrets", interpolation.JOBS)
 Results = Mapping[str, Sequence[str] | None]
 """By name of a job whose results are used: the names of its results, None if they are not known yet."""
@@ -235,10 +234,8 @@ class Program:
             await self._awaited.pop().future()
         self._end_of_preview = None  # a job that an apply creates after this is a reason to end once more
         if self._unknown:
-            names = [*self._unknown]
-            more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
             pulumi.log.info(
-                f"not known in this preview: the specs of {', '.join(names[:MAX_NAMES])}{more}. "
+                f"not known in this preview: the specs of {join_names([*self._unknown])}. "
                 "They are validated during the update, each before its job is submitted"
             )
         self._check()

@@ -28,6 +28,7 @@ from vertex_api.names import (
     ResourceName,
     closest_name,
     did_you_mean,
+    join_names,
     location_name,
 )
 
@@ -36,7 +37,7 @@ from ..images import builders, registry
 from ..images.declaration import is_built_here
 from ..images.resource import build_context
 from ..jobs import lookup, metrics
-from ..jobs.failures import failure_report, join_names
+from ..jobs.failures import failure_report
 from ..jobs.references import levels, result_references
 from ..packages import SourceDistribution
 from ..plan.rules import ADOPTED_IS_NOT_RUN
