@@ -97,6 +97,7 @@ MONTHLY = "maxMonthlyCost"
 """The guardrail on what comes back each month; `FIGURES` limit what one `pulumi up` may cost."""
 EXPECTED = "maxExpectedCost"
 """The guardrail on what jobs are expected to cost by their earlier runs."""
+_WARN, _DEFAULT_WARN_FACTOR = "warnCostFactor", 10.0
 NEAR_SHARE = 0.8
 """A guardrail is near from this share of its limit on."""
 _LISTS = ("machineTypes", "acceleratorTypes", "registries")
@@ -207,7 +208,7 @@ def _registry_violations(
     uri = images[name]["uri"] if name in images else uri
     if interpolation.is_unresolved(uri):
         yield at, f'guardrails.registries: "{uri}" {_UNKNOWN_YET}'
-    elif not _is_within(uri, allowed):
+    elif not is_within(uri, allowed):
         yield at, _refusal(uri, allowed)
 
 
@@ -219,14 +220,14 @@ def image_check(rules: Rules | None, image: str) -> Callable[[str], str]:
 
     def check(uri: str) -> str:
         allowed = (rules or {}).get("registries")
-        if allowed is not None and not _is_within(uri, allowed):
+        if allowed is not None and not is_within(uri, allowed):
             raise ImageRefused(f"images.{image}: {_refusal(uri, allowed)}")
         return uri
 
     return check
 
 
-def _is_within(uri: str, allowed: Iterable[str]) -> bool:
+def is_within(uri: str, allowed: Iterable[str]) -> bool:
     """Whether an image is below one of the `allowed` prefixes; `host/team` is not one of `host/team-b/image`."""
     return any(uri == prefix or uri.startswith(tuple(prefix.rstrip("/") + end for end in "/:@")) for prefix in allowed)
 
@@ -287,6 +288,11 @@ def expected_violation(rules: Rules, expected: Mapping[str, Money]) -> str | Non
         return None
     said = f"allowed: {Money(limit).digits} for all jobs; most expensive: {_most_expensive(expected)}"
     return f"{total.digits} {CURRENCY} expected, the mean of the last runs by list price; {said}"
+
+
+def warn_factor(rules: Rules) -> float:
+    """Return how many times as much a cost must be for a review to warn of it."""
+    return float(rules.get(_WARN, _DEFAULT_WARN_FACTOR))
 
 
 def _most_expensive(amounts: Mapping[str, float]) -> str:

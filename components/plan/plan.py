@@ -213,6 +213,30 @@ class Plan:
         """Return what a run of a schedule costs at most; the costs of its jobs are known."""
         return sum((self.costs[name].total for name in timetable.jobs), ZERO)
 
+    @property
+    def schedule_costs(self) -> Mapping[str, str]:
+        """What schedules cost at most, by name, as one line each; of those whose jobs have known costs."""
+        return {each.name: self._schedule_cost(each) for each in self.scheduled}
+
+    @property
+    def scheduled(self) -> list[Timetable]:
+        """The schedules whose jobs have known costs."""
+        return [each for each in self.timetables if self.costs.keys() >= {*each.jobs}]
+
+    @property
+    def scheduled_monthly(self) -> Money:
+        """What all schedules that are not paused cost in a month at most, as far as that is known."""
+        return sum((self.monthly.get(each.name, ZERO) for each in self.scheduled), ZERO)
+
+    def _schedule_cost(self, timetable: Timetable) -> str:
+        runs = f"{timetable.runs_a_month:,.1f}".removesuffix(".0") + " runs a month"
+        if unpriced := self.unpriced(timetable):
+            amount = f"no price on file for {', '.join(unpriced)}, {runs}"
+        else:
+            total = self.run_cost(timetable)
+            amount = f"{total} a run, {total * timetable.runs_a_month} a month ({runs})"
+        return f"{amount}{', paused' if timetable.paused else ''}"
+
     def unpriced(self, timetable: Timetable) -> list[str]:
         """Return what the jobs of a schedule use that has no price on file."""
         return list(dict.fromkeys(item for name in timetable.jobs for item in self.costs[name].unpriced))
@@ -233,13 +257,14 @@ class Plan:
 
     @property
     def totals(self) -> Totals:
-        """The sums of all."""
+        """The sums of all that `pulumi up` brings about."""
+        costs = {name: self.costs[name] for name in self.submitted}
         return Totals(
-            sums={each.sum_name: each.sum(self.costs.values()) for each in FIGURES},
-            endless=tuple(name for name, cost in self.costs.items() if cost.is_endless),
-            unpriced=tuple(name for name, cost in self.costs.items() if cost.unpriced),
+            sums={each.sum_name: each.sum(costs.values()) for each in FIGURES},
+            endless=tuple(name for name, cost in costs.items() if cost.is_endless),
+            unpriced=tuple(name for name, cost in costs.items() if cost.unpriced),
             unknown=self.unknown,
-            quota=dict(sorted(add(self.quotas.values()).items())),
+            quota=dict(sorted(add(self.quotas[name] for name in costs).items())),
             expected=sum(self.expected.values()),
         )
 

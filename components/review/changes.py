@@ -17,7 +17,6 @@ from ..data import lock
 from ..plan.training import deletion_policy, is_upcoming
 from ..runtime import DYNAMIC_TYPE
 from .document import Diagnostic, Step
-from .reports import parse_schedule_lines
 
 KNOWN_LATER = "(known after the update)"
 MAX_VALUE_LENGTH = 80
@@ -176,6 +175,10 @@ class Cause:
     new_text: str | None = None
 
 
+RUNNING = ("submit", "run again")
+"""The actions that run a job."""
+
+
 @dataclass(frozen=True)
 class JobFinding:
     """What happens to a job.
@@ -193,7 +196,7 @@ class JobFinding:
     @property
     def submissions(self) -> int:
         """How many of Vertex AI's submissions per minute it takes: creating and deleting count, cancelling does not."""
-        creations = self.action in ("submit", "run again")
+        creations = self.action in RUNNING
         deletions = self.action == "delete" or (self.action == "run again" and self.on_delete == "delete")
         return creations + deletions
 
@@ -313,8 +316,8 @@ def _follows(change: InputChange, folders: Iterable[tuple[str, str]]) -> bool:
 
 
 _EMULATOR_SCHEDULE, _STATUS = f"{DYNAMIC_TYPE}EmulatorSchedule", f"{DYNAMIC_TYPE}ScheduleStatus"
-_SCHEDULER_JOB, _WORKFLOW = "gcp:cloudscheduler/job:Job", "gcp:workflows/workflow:Workflow"
-_SUFFIXES = {_EMULATOR_SCHEDULE: "", _SCHEDULER_JOB: "-scheduler", _WORKFLOW: "-workflow", _STATUS: ""}
+SCHEDULER_JOB, WORKFLOW = "gcp:cloudscheduler/job:Job", "gcp:workflows/workflow:Workflow"
+_SUFFIXES = {_EMULATOR_SCHEDULE: "", SCHEDULER_JOB: "-scheduler", WORKFLOW: "-workflow", _STATUS: ""}
 """The types of a schedule's resources, and what their names have after the schedule's."""
 _COMPONENT = "vertex-training:index:Schedule$"
 _FIELDS = {"schedule": "cron", "jobs": "requests"}
@@ -326,7 +329,8 @@ _BODY, _SOURCE = "body", "sourceContents"
 class ScheduleFinding:
     """A schedule that is `new`, `changed` or `removed`. `cron`, `time_zone` and `is_paused` are those after the update.
 
-    Of a schedule that is removed they are those before it. `next_times` and `cost` are what the preview says of them.
+    Of a schedule that is removed they are those before it. `next_times` is the line of the preview with them, and
+    `cost` what the plan after the update says.
     """
 
     name: str
@@ -354,13 +358,12 @@ def schedules(
     changed: dict[str, list[Step]] = {}
     for step in reviewed:
         if is_part_of_schedule(step) and step.type != _STATUS and step.op != "same":
-            changed.setdefault(_schedule_name(step), []).append(step)
+            changed.setdefault(schedule_name(step), []).append(step)
     times: dict[str, Mapping[str, Any]] = {}
     for step in steps:
-        if is_part_of_schedule(step) and step.type in (_EMULATOR_SCHEDULE, _SCHEDULER_JOB):
-            times[_schedule_name(step)] = step.inputs
+        if is_part_of_schedule(step) and step.type in (_EMULATOR_SCHEDULE, SCHEDULER_JOB):
+            times[schedule_name(step)] = step.inputs
     upcoming = {each.name: each.message.strip() for each in diagnostics if is_upcoming(each.message)}
-    costs, _ = parse_schedule_lines(each.message for each in diagnostics)
     causes = _Causes(steps)
     findings = []
     for name, parts in sorted(changed.items()):
@@ -374,13 +377,13 @@ def schedules(
                 is_paused=own.get("paused") is True,
                 causes=causes.of(_declared_changes(parts)) if change == "changed" else (),
                 next_times=upcoming.get(name, ""),
-                cost=costs.get(name, ""),
             )
         )
     return findings
 
 
-def _schedule_name(step: Step) -> str:
+def schedule_name(step: Step) -> str:
+    """Return the name of the schedule that a resource is part of."""
     return step.name.removesuffix(_SUFFIXES[step.type])
 
 

@@ -13,7 +13,7 @@ from vertex_api.estimates.quota import METRIC_PREFIX
 from vertex_api.names import either
 
 from ..plan.guardrails import FIGURES, Near
-from ..plan.plan import Totals
+from ..plan.plan import PERSISTENT_RESOURCE, Totals
 from ..rehearsals import Drill, size
 from .changes import Cause, ImageFinding, JobFinding, ScheduleFinding, shorten
 from .rehearsed import MetricFinding, Rehearsed, RehearsedJob, Verdict
@@ -39,6 +39,7 @@ _VERDICTS: Mapping[Verdict, str] = {"worse": "⚠️ worse", "better": "better",
 _JUDGED: Mapping[Verdict, str] = {"worse": " (worse)", "better": " (better)"}
 _SPOT = "⚠️ on Spot machines, and begins anew when they are taken away"
 _NO_TOTALS = Totals()
+_NOTHING = "nothing"
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,8 @@ def _lines(review: Review, limits: ListLimits) -> Iterator[str]:
     yield f"### Preview of {code(review.stack)}" if review.stack else "### Preview"
     if review.rehearsal:
         yield from _answers(review, review.rehearsal)
+    if not review.problems:
+        yield from _bill(review)
     yield ""
     if review.problems:
         yield f"**The preview failed: {count_of(len(review.problems), 'problem')}.**"
@@ -86,6 +89,7 @@ def _lines(review: Review, limits: ListLimits) -> Iterator[str]:
     yield from _section("⚠️ Data that is lost", review.data_losses, limits.items, _data_loss)
     if review.rehearsal:
         yield from _rehearsal(review.rehearsal, review.stack, limits)
+    yield from _section("Guardrails", [*_guardrails(review)], limits.items * 2, str)
     yield from _section("Images and packages", review.images, limits.items, partial(_image, limits.names))
     groups = group_jobs(review.jobs, limits.items)
     yield from _section("Jobs", groups, limits.items, partial(_job_group, limits.names))
@@ -121,7 +125,7 @@ def _answers(review: Review, rehearsal: Rehearsed) -> Iterator[str]:
     """Yield what a reviewer asks first, on three lines."""
     yield f"- **Runs**: {_runs(rehearsal)}"
     yield f"- **Model**: {_models(rehearsal)}"
-    yield f"- **Data**: {_data(review, rehearsal)}. **Cost**: {_ceiling(review)}"
+    yield f"- **Data**: {_data(review, rehearsal)}"
 
 
 def _runs(rehearsal: Rehearsed) -> str:
@@ -200,14 +204,31 @@ def _data(review: Review, rehearsal: Rehearsed) -> str:
     return "; ".join(parts) or "not compared"
 
 
-def _ceiling(review: Review) -> str:
-    """Return what all jobs cost at most, before and after."""
-    if not review.after:
-        return "none on Google Cloud"
-    figure, endless = FIGURES[-1], review.after.endless
-    old, new = (figure.show((side or _NO_TOTALS).sums[figure.sum_name]) for side in (review.before, review.after))
-    text = f"{new} {figure.unit}, as before" if old == new else f"{old} → {new} {figure.unit}"
-    return f"{text}; without an end: {codes(endless, _MAX_ANSWERS)}" if endless else text
+def _bill(review: Review) -> Iterator[str]:
+    """Yield the line that says what the update costs."""
+    if not (bill := review.bill):
+        if review.rehearsal:
+            yield "- **Cost**: none on Google Cloud"
+        return
+    jobs = f"{len(bill.jobs):,} of {count_of(bill.job_count, 'job')}"
+    jobs = count_of(len(bill.jobs), "job") if review.unlisted_count else jobs
+    ran = f"this update runs {jobs if bill.jobs else 'no job'}"
+    if priced := len(bill.jobs) - len(bill.unknown):
+        ran += f": {Money(bill.ceiling)} at most"
+        if bill.expected_count:
+            of_which = f" for {bill.expected_count:,} of them" if bill.expected_count < priced else ""
+            ran += f", {Money(bill.expected)} expected{of_which} by earlier runs"
+        else:
+            ran += ", expected unknown: no earlier runs"
+    parts = [ran]
+    parts += [f"no price on file for {codes(bill.unpriced, _MAX_ANSWERS)}"] if bill.unpriced else []
+    parts += [f"not known before the update: {codes(bill.unknown, _MAX_ANSWERS)}"] if bill.unknown else []
+    if bill.machines:
+        old, new = map(Money, bill.machines)
+        parts.append(f"`{PERSISTENT_RESOURCE}` {old.digits} → {new} an hour, without an end")
+    if (old_month := review.monthly_before or _NOTHING) != (month := review.monthly_after or _NOTHING):
+        parts.append(f"schedules {old_month} → {month} at most")
+    yield f"- **Cost**: {'; '.join(parts)}"
 
 
 def _rehearsal(rehearsal: Rehearsed, stack: str, limits: ListLimits) -> Iterator[str]:
@@ -458,6 +479,22 @@ def _cause(cause: Cause) -> str:
     return f"{noun}{code(cause.name)}{values}"
 
 
+_RULE_CHANGES = {"removed": "⚠️ removed", "loosened": "⚠️ loosened", "changed": "⚠️ changed"}
+
+
+def _guardrails(review: Review) -> Iterator[str]:
+    """Yield which guardrails change, what the jobs break of those before, and which costs to look at."""
+    for each in review.rule_changes:
+        verb = _RULE_CHANGES.get(each.change, each.change)
+        yield f"{verb}: {code(each.rule)} {_values(each.old_text, each.new_text)}"
+    yield from (f"⚠️ breaks what held before: {_message(each)}" for each in review.broken_rules)
+    for growth in review.growths:
+        amounts = ", ".join(f"{Money(old).digits} → {Money(new).digits} {unit}" for unit, old, new in growth.amounts)
+        yield f"⚠️ {growth.factor:,.0f} times the cost of {code(growth.name) if growth.name else 'all jobs'}: {amounts}"
+    if review.bill and (names := review.bill.without_timeout):
+        yield f"⚠️ without a timeout, so up to seven days: {codes(names, _MAX_NAMES)}"
+
+
 def _values(old_text: str | None, new_text: str | None) -> str:
     old, new = (code(text) if text is not None else "(none)" for text in (old_text, new_text))
     return f"{old} → {new}"
@@ -471,7 +508,7 @@ def _totals(review: Review, max_items: int) -> Iterator[str]:
     before, after = review.monthly_before, review.monthly_after
     if before or after:
         yield ""
-        change = f"{before or 'nothing'} → {after or 'nothing'}" if review.has_base and before != after else after
+        change = f"{before or _NOTHING} → {after or _NOTHING}" if before != after else after
         yield f"All schedules that are not paused: at most {change}"
     if review.submissions and review.submissions.count and review.after:
         yield ""
@@ -484,6 +521,9 @@ def _totals(review: Review, max_items: int) -> Iterator[str]:
 
 
 def _costs(review: Review, before: Totals, after: Totals) -> Iterator[str]:
+    """Yield the table of costs, and what it lacks; nothing for a stack whose jobs all are of schedules."""
+    if before == after == _NO_TOTALS:
+        return
     yield ""
     yield f"| Cost by list price | {_before_title(review)} | after |"
     yield "|---|---:|---:|"

@@ -15,7 +15,7 @@ from vertex_api.job import Job, stored_job
 from vertex_api.studies import Metric
 
 from ..rehearsals import Base, Drill, Files, JobReport, Outcome, Rehearsal, Replica
-from .changes import KINDS_BY_TYPE, JobFinding
+from .changes import KINDS_BY_TYPE, RUNNING, JobFinding
 from .document import Step, shorten_paths
 
 MAX_REASON_LINES, MAX_REASON = 10, 2_000
@@ -136,7 +136,7 @@ def rehearsed(rehearsal: Rehearsal, steps: Iterable[Step], submitted: Iterable[J
         spec = specs.get(report["name"], _UNKNOWN)
         jobs.append(_job(report, spec, goals.of(report["name"], spec)))
     names = {job.name for job in jobs}
-    missing = [job.name for job in submitted if job.action in ("submit", "run again") and job.name not in names]
+    missing = [job.name for job in submitted if job.action in RUNNING and job.name not in names]
     if not jobs and not missing:
         return None
     return Rehearsed(

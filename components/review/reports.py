@@ -1,7 +1,6 @@
 """What a preview shows at its end: `REPORTS`, each a function of the Plan of all jobs."""
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import date
 from math import isinf
@@ -11,7 +10,7 @@ import pulumi
 
 from vertex_api.estimates.availability import AS_OF, PAGE, REGIONS, accelerator_regions
 from vertex_api.estimates.cost import Cost
-from vertex_api.estimates.prices import ZERO, Money, is_old
+from vertex_api.estimates.prices import ZERO, is_old
 from vertex_api.estimates.quota import (
     METRIC_PREFIX,
     UNKNOWN_METRIC,
@@ -26,7 +25,6 @@ from vertex_api.names import closest_name
 from ..errors import GrantedQuotasUnknown, QuotaInsufficient
 from ..plan.guardrails import FIGURES
 from ..plan.plan import PERSISTENT_RESOURCE, Plan, add
-from ..plan.training import Timetable
 from .granted import fetch
 
 MAX_LINES = 10
@@ -35,9 +33,6 @@ MAX_NAMES = 3
 """How many of the jobs that need a quota or an accelerator a warning names."""
 _EXCLUDED = "on demand, without taxes, network, storage, logs, discounts"
 _NEWER_PRICES = "upgrade vertex-training, or set vertex-training:prices; `vertex-training prices` shows each"
-_SCHEDULES_START, _SCHEDULES_END = "Schedules in ", ", at most by list price:"
-_SCHEDULES_TOTAL = "  all that are not paused: "
-_SCHEDULE = re.compile(r"  (\S+): (.+)")
 
 
 def show_reports(plan: Plan) -> None:
@@ -153,38 +148,11 @@ def _notes(costs: Mapping[str, Cost], names: Sequence[str]) -> list[str]:
 
 def schedule_lines(plan: Plan) -> list[str]:
     """Return a heading and a line of cost for each schedule whose jobs are known, none without schedules."""
-    known = [each for each in plan.timetables if plan.costs.keys() >= {*each.jobs}]
-    if not known:
+    if not plan.scheduled:
         return []
-    names = {each.name for each in known}
-    total = Money(sum(amount for name, amount in plan.monthly.items() if name in names))
-    lines = [_schedule_line(plan, each) for each in known]
-    return [f"{_SCHEDULES_START}{plan.region}{_SCHEDULES_END}", *lines, f"{_SCHEDULES_TOTAL}{total} a month"]
-
-
-def _schedule_line(plan: Plan, timetable: Timetable) -> str:
-    runs = f"{timetable.runs_a_month:,.1f}".removesuffix(".0") + " runs a month"
-    if unpriced := plan.unpriced(timetable):
-        amount = f"no price on file for {', '.join(unpriced)}, {runs}"
-    else:
-        total = plan.run_cost(timetable)
-        amount = f"{total} a run, {total * timetable.runs_a_month} a month ({runs})"
-    return f"  {timetable.name}: {amount}{', paused' if timetable.paused else ''}"
-
-
-def parse_schedule_lines(messages: Iterable[str]) -> tuple[dict[str, str], str]:
-    """Return what schedules cost by name, and what all that run cost, as these lines among a preview's messages say it.
-
-    Nothing without them.
-    """
-    for message in messages:
-        lines = iter(message.splitlines())
-        if any(line.startswith(_SCHEDULES_START) and line.endswith(_SCHEDULES_END) for line in lines):
-            rest = list(lines)
-            totals = [line.removeprefix(_SCHEDULES_TOTAL) for line in rest if line.startswith(_SCHEDULES_TOTAL)]
-            costs = {match[1]: match[2] for line in rest if (match := _SCHEDULE.fullmatch(line))}
-            return costs, "".join(totals)
-    return {}, ""
+    lines = [f"  {name}: {line}" for name, line in plan.schedule_costs.items()]
+    heading = f"Schedules in {plan.region}, at most by list price:"
+    return [heading, *lines, f"  all that are not paused: {plan.scheduled_monthly} a month"]
 
 
 def check_quotas(plan: Plan) -> None:

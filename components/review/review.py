@@ -6,28 +6,24 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from vertex_api.estimates.quota import parse_quota_table
-from vertex_api.job import stored_job
 from vertex_api.retry import SUBMISSIONS_PER_MINUTE
 
 from ..plan.guardrails import Near
 from ..plan.plan import Plan, Totals
-from ..plan.training import Training
 from ..rehearsals import Rehearsal
 from ..runtime import pacing
-from ..runtime.target import CLOUD_PREFIX
-from . import changes, document, reports, resources
+from . import bill, changes, document, limits, resources
+from .bill import Bill, Growth
 from .document import PreviewDocument
+from .limits import RuleChange
 from .rehearsed import Rehearsed, rehearsed
+from .sides import plan_of, rules_of
 
 MAX_LENGTH = 60_000
 """GitHub takes 65,536 characters in a comment."""
-_PERSISTENT_RESOURCE_TYPE = "gcp:vertex/aiPersistentResource:AiPersistentResource"
-_NUMBERS = ("acceleratorCount", "bootDiskSizeGb", "maxReplicaCount", "minReplicaCount", "replicaCount")
 _MAX_ITEMS = (1000, 200, 50, 20, 5)
 """How many items a list in JSON has at most, tried in this order until the JSON is short enough."""
 _MAX_TEXT_LENGTH = 500
-_RUNNING = ("submit", "run again")
-"""The actions that run a job."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +46,11 @@ class Review:
     """What a reviewer needs of a preview.
 
     If the preview failed, there are `problems`, and everything else but `warnings` is empty. `before` and `after` are
-    None for a target without cost. `monthly_after` is what all schedules cost at most, such as `12.50 USD a month`, and
-    `monthly_before` what they do in the base. `earlier_runs` says of jobs that would run what their last runs took, by
+    None for a target without cost. `bill` is what the jobs cost that the update runs, and None where `after` is.
+    `growths` are costs that grow by more than the guardrail `warnCostFactor`. `monthly_after` is what all schedules
+    cost at most, such as `12.50 USD a month`, and `monthly_before` what they do before, "" without any.
+    `rule_changes` are those of guardrails, and `broken_rules` what the jobs break of those that held before.
+    `earlier_runs` says of jobs that would run what their last runs took, by
     name. `granted_quota` has, by metric, what the preview shows as granted.
     `unlisted_count` is how many unchanged resources the preview does not list, so that the totals lack their jobs.
     `pending_in_base`
@@ -72,6 +71,10 @@ class Review:
     other_changes: tuple[resources.OtherChange, ...] = ()
     before: Totals | None = None
     after: Totals | None = None
+    bill: Bill | None = None
+    growths: tuple[Growth, ...] = ()
+    rule_changes: tuple[RuleChange, ...] = ()
+    broken_rules: tuple[str, ...] = ()
     near_limits: tuple[Near, ...] = ()
     monthly_before: str = ""
     monthly_after: str = ""
@@ -104,6 +107,10 @@ def build_review(
     after = plan_of(preview, is_after=True)
     all_jobs = changes.jobs(preview.steps, preview.steps)
     found_jobs = changes.jobs(steps, preview.steps) if base else all_jobs
+    run = [job for job in found_jobs if job.action in changes.RUNNING]
+    old_rules, rules = rules_of(base) if base else None, rules_of(preview)
+    schedules = changes.schedules(steps, preview.steps, preview.diagnostics)
+    costs = after.schedule_costs if after else {}
     return Review(
         preview.project,
         preview.stack,
@@ -111,16 +118,20 @@ def build_review(
         warnings=tuple(warnings),
         images=tuple(changes.images(steps)),
         jobs=tuple(found_jobs),
-        schedules=tuple(changes.schedules(steps, preview.steps, preview.diagnostics)),
+        schedules=tuple(replace(each, cost=costs.get(each.name, "")) for each in schedules),
         data_losses=tuple(resources.data_losses(steps)),
         grants=tuple(resources.grants(steps)),
         other_changes=tuple(resources.others(steps)),
         before=before.totals if before else None,
         after=after.totals if after else None,
+        bill=bill.of(before, after, run) if after else None,
+        growths=tuple(bill.growths(before, after, limits.warn_factor(old_rules, rules))) if before and after else (),
+        rule_changes=tuple(limits.changes(old_rules, rules)) if old_rules is not None else (),
+        broken_rules=tuple(limits.broken(old_rules, rules, after)) if old_rules and after else (),
         near_limits=tuple(after.near) if after else (),
-        monthly_before=monthly(base) if base else "",
-        monthly_after=monthly(preview),
-        earlier_runs=_earlier_runs(after, found_jobs),
+        monthly_before=_monthly(before),
+        monthly_after=_monthly(after),
+        earlier_runs=_earlier_runs(after, run),
         granted_quota=parse_quota_table(each.message for each in preview.diagnostics),
         submissions=Submissions(sum(job.submissions for job in all_jobs), _pace(preview)),
         unlisted_count=preview.unlisted_count,
@@ -136,49 +147,11 @@ def build_review(
 
 def _earlier_runs(plan: Plan | None, jobs: Iterable[changes.JobFinding]) -> dict[str, str]:
     past = plan.past if plan else {}
-    return {job.name: str(past[job.name]) for job in jobs if job.action in _RUNNING and job.name in past}
+    return {job.name: str(past[job.name]) for job in jobs if job.name in past}
 
 
-def plan_of(preview: PreviewDocument, *, is_after: bool) -> Plan | None:
-    """Return the plan of one side of a preview, or None if it has no jobs for Google Cloud.
-
-    A job whose cost or quota cannot be known yet is one of the plan's `unknown`.
-    """
-    trainings, unknown = list[Training](), list[str]()
-    pools, region = list[Mapping[str, Any]](), None
-    empty = Plan(preview.stack_values, records=lambda: preview.records)
-    for step in preview.steps:
-        inputs = step.new_inputs if is_after else step.old_inputs
-        if inputs is None:
-            continue
-        if step.type == _PERSISTENT_RESOURCE_TYPE:
-            pools = [_restored(pool) for pool in inputs.get("resourcePools") or []]
-            region = str(inputs.get("location"))
-        elif step.type in changes.KINDS_BY_TYPE and str(inputs.get("parent")).startswith(CLOUD_PREFIX):
-            kind, place = changes.KINDS_BY_TYPE[step.type], str(inputs["parent"]).rpartition("/")[2]
-            try:
-                training = Training(kind, step.name, stored_job(kind, inputs["spec"]), region=place)
-                empty.estimate(training)
-            except (AttributeError, KeyError, TypeError, ValueError):
-                # A text stands in place of a part that a preview does not know, or that is secret.
-                unknown.append(step.name)
-            else:
-                trainings.append(training)
-    if not (trainings or unknown or region):
-        return None
-    return replace(empty, trainings=tuple(trainings), region=region, pools=pools, unknown=tuple(unknown))
-
-
-def _restored(value: Any) -> Any:
-    """Return a pool as stack files have it: the provider takes some numbers as texts, and empty values."""
-    if isinstance(value, Mapping):
-        return {key: int(each) if key in _NUMBERS else _restored(each) for key, each in value.items() if each}
-    return value
-
-
-def monthly(preview: PreviewDocument) -> str:
-    """Return what all schedules of a preview cost in a month at most, as it says it; "" without schedules."""
-    return reports.parse_schedule_lines(each.message for each in preview.diagnostics)[1]
+def _monthly(plan: Plan | None) -> str:
+    return f"{plan.scheduled_monthly} a month" if plan and plan.scheduled else ""
 
 
 def _pace(preview: PreviewDocument) -> int | None:

@@ -348,6 +348,7 @@ class Guardrails(ClosedTypedDict, total=False):
     maxTotalCost: Double
     maxMonthlyCost: Double
     maxExpectedCost: Double
+    warnCostFactor: Double
     quotaCheck: Literal["off", "warn", "block"]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from vertex_api.job import Job
 from vertex_api.jobspec import DEFAULT_MAX_WAIT, DEFAULT_TIMEOUT, model_folder
 from vertex_api.messages import KeyPath
-from vertex_api.names import KINDS, TERMINAL_STATES, TRAINING_PIPELINE, location_name
+from vertex_api.names import KINDS, TERMINAL_STATES, TRAINING_PIPELINE, Kind, location_name
 from vertex_api.scalars import to_seconds
 from vertex_api.schedules import (
     NAME_LABEL,
@@ -43,6 +43,7 @@ _MAX_SHOWN = 60
 _PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
 _SHOWN = 40
 _RUN = RUN_ID[2:-1]
+_SUBMIT_JOB = "submit_job"
 _BEST_TRIAL, _MODEL_DIR = "bestTrial.", "modelDir"
 _TUNING_JOB_FIELD = "backingHyperparameterTuningJob"
 
@@ -250,7 +251,19 @@ def _submit(schedule: ScheduleRequest, index: int, place: Place) -> dict[str, An
         "filter": _recent_jobs(schedule, job),
         "body": to_expressions(job.body, expressions(schedule, index)),
     }
-    return {f"submit_{index}": {"call": "submit_job", "args": args, "result": f"job_{index}"}}
+    return {f"submit_{index}": {"call": _SUBMIT_JOB, "args": args, "result": f"job_{index}"}}
+
+
+def submitted(source: Any) -> Iterator[tuple[str, Kind, Mapping[str, Any]]]:
+    """Yield the name, the kind and the request of each job that a parsed source submits, with expressions in it."""
+    if isinstance(source, Mapping):
+        if source.get("call") == _SUBMIT_JOB:
+            args = source["args"]
+            yield args["job"], KINDS[args["collection"]], args["body"]
+        source = [*source.values()]
+    if isinstance(source, list):
+        for each in source:
+            yield from submitted(each)
 
 
 def _wait(schedule: ScheduleRequest, index: int, place: Place) -> dict[str, Any]:

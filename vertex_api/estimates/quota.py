@@ -189,10 +189,15 @@ def show_grant(amount: float | None) -> str:
 
 
 def parse_quota_table(preview_messages: Iterable[str]) -> dict[str, str]:
-    """Return what is granted, as the table among a preview's messages shows it; nothing without a table."""
+    """Return what is granted, as the tables among a preview's messages show it; nothing without a table.
+
+    A program with stacks in several projects or regions has a table of each: `42 or 8` where they differ.
+    """
+    found: dict[str, dict[str, None]] = {}
     for message in preview_messages:
         title, *lines = message.splitlines() or [""]
         if title.startswith(_START) and _MIDDLE in title:
-            rows = [row.groups() for line in lines if (row := _ROW.fullmatch(line))]
-            return {name: granted for name, _, granted in rows if (name, granted) != (_COLUMNS[0], _COLUMNS[2])}
-    return {}
+            for name, _, granted in (row.groups() for line in lines if (row := _ROW.fullmatch(line))):
+                if (name, granted) != (_COLUMNS[0], _COLUMNS[2]):
+                    found.setdefault(name, {})[granted] = None
+    return {name: " or ".join(amounts) for name, amounts in found.items()}

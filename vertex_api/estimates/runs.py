@@ -30,7 +30,7 @@ _TOOK = (
     r"(?:, (?P<busy>\d+) s of (?P<trials>\d+) trials?)? on (?P<here>this machine, declared for )?"
     r"(?P<machines>[^:;\n]+)"
 )
-_LINE = re.compile(rf"{_TOOK}(?:: [\d,.]+ {CURRENCY} at (?P<hourly>\d+\.\d+) an hour)?(?:; (?P<metrics>.+))?")
+_LINE = re.compile(rf"{_TOOK}(?:: [\d,.]+ \S+ at (?P<hourly>\d+\.\d+) an hour)?(?:; (?P<metrics>.+))?")
 _LINES = re.compile(f"^{_TOOK}", re.MULTILINE)
 """Finds what runs took in a record: a preview of 1,000 jobs reads 10,000 lines."""
 

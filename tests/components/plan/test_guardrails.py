@@ -216,9 +216,11 @@ BROKEN: dict[str, Any] = {
 """Of each guardrail a value that `JOBS` break."""
 
 
-# quotaCheck is for what Google answers, maxMonthlyCost for schedules, and maxExpectedCost for jobs that have run.
+# quotaCheck is for what Google answers, maxMonthlyCost for schedules, maxExpectedCost for jobs that have run, and
+# warnCostFactor for reviews.
 @pytest.mark.parametrize(
-    "rule", sorted(Guardrails.__annotations__.keys() - {"quotaCheck", "maxMonthlyCost", "maxExpectedCost"})
+    "rule",
+    sorted(Guardrails.__annotations__.keys() - {"quotaCheck", "maxMonthlyCost", "maxExpectedCost", "warnCostFactor"}),
 )
 def test_each_guardrail_blocks(tmp_path: Path, rule: str) -> None:
     found = problems(tmp_path, stack({rule: BROKEN[rule]}, CLOUD_INCLUDING), jobs=JOBS)

@@ -8,9 +8,11 @@ from vertex_training.review.changes import Cause, JobFinding
 from vertex_training.review.markdown import render_markdown
 from vertex_training.review.resources import DATA_BY_TYPE, DataLoss, Grant
 from vertex_training.review.review import Review, Submissions, build_review, render_json
+from vertex_training.workflow.source import workflow_source
 
 from tests.blocks import taken
 from tests.components.review.recorded_previews import find_step, parse, read_recorded
+from tests.components.workflow.schedules import PLACE, WINDOW, request, scheduled
 
 
 def review_of(fields: dict[str, Any]) -> Review:
@@ -258,11 +260,22 @@ def local(**changes: Any) -> dict[str, Any]:
     }
 
 
-def step(op: str, type_and_suffix: tuple[str, str], old: Any, new: Any) -> dict[str, Any]:
+def step(op: str, type_and_suffix: tuple[str, str], old: Any, new: Any, name: str = "nightly") -> dict[str, Any]:
     type_, suffix = type_and_suffix
     states = {"oldState": old, "newState": new}
     shown = {key: {"custom": True, "inputs": inputs} for key, inputs in states.items() if inputs is not None}
-    return {"op": op, "urn": f"{URN}{type_}::nightly{suffix}", **shown}
+    return {"op": op, "urn": f"{URN}{type_}::{name}{suffix}", **shown}
+
+
+DAILY = {"schedule": "0 2 * * *", "timeZone": "UTC", "paused": False}
+
+
+def workflow(*jobs: str) -> dict[str, Any]:
+    """The inputs of the workflow of a schedule, whose jobs take two hours at most."""
+    pool = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1, "containerSpec": {"imageUri": "r/a"}}
+    spec = {"jobSpec": {"workerPoolSpecs": [pool], "scheduling": {"timeout": "7200s"}}}
+    known = request("id", *(scheduled("id", each, spec) for each in jobs))
+    return {"sourceContents": workflow_source(known, PLACE, WINDOW), "region": PLACE.region}
 
 
 def reviewed(*steps: dict[str, Any]) -> Review:
@@ -343,19 +356,30 @@ def test_the_summary_counts_schedules() -> None:
 
 
 def test_next_times_and_cost_are_those_of_the_preview() -> None:
-    cost = "Cost in us-central1: 1.00 USD an hour\n  job  an hour\nSchedules in us-central1, at most by list price:\n"
-    cost += "  nightly: 0.49 USD a run, 14.93 USD a month (30.4 runs a month)\n  other: 1.00 USD a run\n"
-    cost += "  all that are not paused: 45.30 USD a month"
     next_times = "next runs: Mon 2026-11-23 02:00 CET, Tue 2026-11-24 02:00 CET, Wed 2026-11-25 02:00 CET"
-    messages = [
-        {"severity": "info", "message": cost},
-        {"severity": "info", "message": f"{next_times}\n", "urn": f"{URN.removesuffix('$')}::nightly"},
-    ]
-    new = step("create", LOCAL, None, local())
-    preview = parse({"steps": [new], "diagnostics": messages, "changeSummary": {}})
-    text = render_markdown(build_review(preview))
-    assert "All schedules that are not paused: at most 45.30 USD a month\n" in text
-    base = parse({"steps": [], "diagnostics": [], "changeSummary": {}})
-    assert "at most nothing → 45.30 USD a month\n" in render_markdown(build_review(preview, base))
-    described = f"`{next_times}`; `0.49 USD a run, 14.93 USD a month (30.4 runs a month)`"
-    assert f"- `nightly` is new: `0 2 * * *` in `Europe/Berlin`; {described}\n" in text
+    message = {"severity": "info", "message": f"{next_times}\n", "urn": f"{URN.removesuffix('$')}::nightly"}
+    new = [step("create", WORKFLOW, None, workflow("train", "test")), step("create", SCHEDULER, None, DAILY)]
+    text = render_markdown(build_review(parse({"steps": new, "diagnostics": [message], "changeSummary": {}})))
+    assert "All schedules that are not paused: at most nothing → 29.86 USD a month\n" in text
+    described = f"`{next_times}`; `0.98 USD a run, 29.86 USD a month (30.4 runs a month)`"
+    assert f"- `nightly` is new: `0 2 * * *` in `UTC`; {described}\n" in text
+
+
+def test_all_schedules_of_a_program_are_counted() -> None:
+    """Declared and programmed ones are in different parts of what a preview prints."""
+    steps = [step("same", WORKFLOW, workflow("train"), workflow("train")), step("same", SCHEDULER, DAILY, DAILY)]
+    weekly = {**DAILY, "schedule": "0 2 * * SUN"}
+    other = [step("update", WORKFLOW, workflow("train"), workflow("train"), name="weekly")]
+    other += [step("update", SCHEDULER, DAILY, weekly, name="weekly")]
+    paused = [step("same", WORKFLOW, workflow("train"), workflow("train"), name="paused")]
+    paused += [step("same", SCHEDULER, {**DAILY, "paused": True}, {**DAILY, "paused": True}, name="paused")]
+    review = reviewed(*steps, *other, *paused)
+    assert (review.monthly_before, review.monthly_after) == ("29.86 USD a month", "17.06 USD a month")
+    assert "schedules 29.86 USD a month → 17.06 USD a month at most" in render_markdown(review).splitlines()[1]
+    assert review.after and review.after.sums["ceiling"] == 0  # what `pulumi up` runs
+
+
+def test_a_schedule_that_is_not_known_is_named() -> None:
+    unknown = {"sourceContents": "04da6b54-80e4-46f7-96ec-b56ff0331ba9", "region": "us-central1"}
+    review = reviewed(step("create", WORKFLOW, None, unknown), step("create", SCHEDULER, None, DAILY))
+    assert review.after and review.after.unknown == ("nightly",) and review.monthly_after == ""

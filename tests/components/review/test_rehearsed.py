@@ -40,16 +40,17 @@ def test_a_rehearsed_review_is_the_golden_one(case: str) -> None:
 
 def test_the_page_shows_the_actual_answers() -> None:
     golden = (HERE / "golden" / "rehearsed.md").read_text().splitlines()
-    assert taken("docs/ci.md", "markdown") == ["\n".join(golden[:4]) + "\n"]
+    assert taken("docs/ci.md", "markdown") == ["\n".join(golden[:5]) + "\n"]
 
 
 def test_the_answers_come_first() -> None:
-    title, *answers, blank, _ = reviewed(report("train", 0.95), report("evaluate", None)).split("\n", 5)
+    title, *answers, blank, _ = reviewed(report("train", 0.95), report("evaluate", None)).split("\n", 6)
     assert (title, blank) == ("### Preview of `dev`", "")
     assert answers == [
         "- **Runs**: yes, 2 rehearsed jobs",
         "- **Model**: changed: `train` `accuracy` 0.941 → 0.95",
-        "- **Data**: no new bucket or variable. **Cost**: 90.72 USD at most, as before",
+        "- **Data**: no new bucket or variable",
+        "- **Cost**: this update runs 2 of 2 jobs: 90.72 USD at most, expected unknown: no earlier runs",
     ]
 
 
@@ -171,13 +172,13 @@ def test_what_a_job_uses_anew_is_named() -> None:
         "train", 0.95, buckets=["acme-other", "acme-dev-vertex-training-dev"], hosts=["a.dev"], newEnv=["TOKEN"]
     )
     text = reviewed(new)
-    assert "- **Data**: new bucket `acme-other`, new host `a.dev`, new variable `TOKEN`. " in text
+    assert "- **Data**: new bucket `acme-other`, new host `a.dev`, new variable `TOKEN`\n" in text
     for recorded, noun in (
         ({"buckets": [], "replicas": []}, "variable"),
         ({"buckets": []}, "bucket or variable"),
         ({"hosts": ["a.dev"], "base": {"hosts": ["a.dev"]}}, "bucket, host or variable"),
     ):
-        assert f"- **Data**: no new {noun}. " in reviewed(report("train", 0.95, **{"buckets": [], **recorded}))
+        assert f"- **Data**: no new {noun}\n" in reviewed(report("train", 0.95, **{"buckets": [], **recorded}))
 
 
 def test_changed_and_missing_data_are_named() -> None:
@@ -187,11 +188,11 @@ def test_changed_and_missing_data_are_named() -> None:
     step["oldState"]["inputs"]["data"] = {"days": old}
     step["newState"]["inputs"]["data"] = {"days": {**old, "digest": "1", "contents": {"a": "1", "b": "1"}}}
     text = reviewed(report("train", 0.95), fields=fields)
-    assert "- **Data**: `days`: `1 object added, 1 changed, 8 bytes`. **Cost**" in text
+    assert "- **Data**: `days`: `1 object added, 1 changed, 8 bytes`\n" in text
     step["newState"]["inputs"]["data"]["days"]["uri"] = "gs://acme/@team"
     text = reviewed(report("train", 0.95, missingInputs=["gs://acme/a.csv"], hosts=["a.dev"]), fields=fields)
     place = "`days`: `gs://acme/@all → gs://acme/@team, 1 object, 8 bytes`"
-    assert f"- **Data**: {place}; ⚠️ not found: `gs://acme/a.csv`; new host `a.dev`. " in text
+    assert f"- **Data**: {place}; ⚠️ not found: `gs://acme/a.csv`; new host `a.dev`\n" in text
     assert f"because of data {place}" in text and "did not find `gs://acme/a.csv`, new host" in text
 
 

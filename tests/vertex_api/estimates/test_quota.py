@@ -204,4 +204,7 @@ def test_what_is_rendered_can_be_parsed() -> None:
         "nvidia_h100_gpus": "0",
         "pd_ssd": "40,960",
     }
+    west = "\n".join(quota_table("acme-west", "us-west1", {"a": {"cpus": 4, "tpus": 8}}, {"cpus": 8.0, "tpus": 8.0}))
+    both = parse_quota_table([table, west])
+    assert (both["cpus"], both["tpus"], both["pd_ssd"]) == ("2,200 or 8", "8", "40,960")
     assert parse_quota_table(["Quota in us-central1: what acme-dev is granted is unknown: no permission"]) == {}

@@ -98,6 +98,7 @@ def test_a_line_is_read_back_and_bounded(run: Run) -> None:
     read = Run.parse(str(run))
     assert read and str(read) == str(run) and len(str(run)) <= 400
     assert replace(read, metrics=run.metrics) == run
+    assert Run.parse(str(run).replace(" USD at ", " EUR at "))  # a record outlives the word
 
 
 def test_a_record_keeps_the_last_runs_once() -> None:
