@@ -11,7 +11,7 @@ import pulumi
 from .data import lock
 from .data.lock import LockedData
 from .errors import DeclarationErrors, Problem
-from .plan.program import Foundation, offer_foundation
+from .plan.program import Foundation, join, offer_foundation, require_sums
 from .review.reports import show_reports
 from .runtime import engine
 from .runtime.resource import PerRun
@@ -58,7 +58,8 @@ class TrainingStack(pulumi.ComponentResource):
         own: dict[str, Any] = {**(args or {})}
         prefix = own.pop("prefix", "")
         _take(name, prefix)
-        self.settings = Settings.load(own, prefix)
+        self.settings = Settings.load(own, prefix, name)
+        require_sums(self.settings.plan)
         super().__init__("vertex-training:index:TrainingStack", name, None, opts)
         show_reports(self.settings.plan)
         self.data = lock.resolve(Path.cwd(), pulumi.get_stack(), self.settings.data)
@@ -152,14 +153,17 @@ def create_foundation(settings: Settings, opts: pulumi.ResourceOptions | None = 
 
     With target `gcp`, previews report on all jobs as soon as those of the program are valid.
     """
+    foundation: Foundation
     if settings.cloud is None:
-        return LocalFoundation(settings.named("local"), settings, opts)
-    # Imported here, because a local stack does not need Google Cloud's resources.
-    engine.defer_pulumi_gcp()
-    from .targets.gcp.foundation import GcpFoundation
+        foundation = LocalFoundation(settings.named("local"), settings, opts)
+    else:
+        # Imported here, because a local stack does not need Google Cloud's resources.
+        engine.defer_pulumi_gcp()
+        from .targets.gcp.foundation import GcpFoundation
 
-    foundation = GcpFoundation(settings.named("gcp"), settings, opts)
-    foundation.program.on_valid = show_reports
+        foundation = GcpFoundation(settings.named("gcp"), settings, opts)
+        foundation.program.on_valid = show_reports
+    join(foundation.program)
     return foundation
 
 

@@ -25,7 +25,6 @@ from .jobs.references import levels
 from .jobs.resources import Completion, CustomJob, HyperparameterTuningJob, TrainingPipeline
 from .jobs.runs import TOOK
 from .packages import PythonPackage
-from .plan import guardrails
 from .plan.program import Foundation
 from .plan.training import Training
 from .runtime.resource import when_known
@@ -77,7 +76,7 @@ class Images:
             name: self.built[name].reference
             if name in self.built
             else image.get("uri")
-            or _promoted(stacks[image["stack"]], name).apply(guardrails.image_check(settings.plan.guardrails, name))
+            or _promoted(stacks[image["stack"]], name).apply(settings.plan.limits.image_check(name))
             for name, image in settings.images.items()
         }
 

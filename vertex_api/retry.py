@@ -191,6 +191,12 @@ class Pace:
         self._next_even_turn = 0.0
         self._turns = 0
 
+    def limit(self, per_minute: int) -> None:
+        """Let no more than so many turns be taken in a minute from now on."""
+        with self._lock:
+            self.per_minute = min(self.per_minute, per_minute)
+            self._burst, self._interval = _burst(self.per_minute)
+
     @property
     def has_begun(self) -> bool:
         """Whether a turn has been taken."""

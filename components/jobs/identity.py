@@ -7,7 +7,8 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from vertex_api.job import Job
 
@@ -66,13 +67,16 @@ def mark(ledger_id: str, job_name: str) -> str:
 class LedgerRecord:
     """What a state's `Ledger` records: its `id`, `full_stack` (`organization/project/stack`), and names of jobs.
 
-    `kept_names` are those whose jobs stay when they leave the stack, or once did; `names` are all others.
+    `kept_names` are those whose jobs stay when they leave the stack, or once did; `names` are all others. `parent` is
+    where they are submitted, and `settings` what holds for them (`Settings.applied`).
     """
 
     id: str
     full_stack: str
     names: frozenset[str]
     kept_names: frozenset[str]
+    parent: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def stack(self) -> str:
@@ -98,6 +102,17 @@ def covering(stack: str) -> list[LedgerRecord]:
     There is none if another program declares the stack, or if `pulumi up --target` has left the ledger out.
     """
     return [record for record in [*_ledgers.values()] if record.stack == stack]
+
+
+def settings_of(parent: str, name: str) -> Mapping[str, Any]:
+    """Return the settings of the `TrainingStack` that a job belongs to, by its name or else by its location.
+
+    They are empty if `pulumi up --target` has left the ledger out, and where a location without that name has several.
+    """
+    ledgers = [each for each in [*_ledgers.values()] if each.parent == parent]
+    named = [each for each in ledgers if name in each.names | each.kept_names]
+    found = named or ledgers
+    return found[0].settings if len(found) == 1 else {}
 
 
 def declarations_digest(jobs: Iterable[Training]) -> str:

@@ -34,7 +34,8 @@ from .removal import remove_orphans
 
 LEDGER_NAME = "job-names"
 """The name of the ledger of a stack, as `pulumi up` shows it."""
-_FOR_PLANS = ("declarations", "packageVersion")
+_SILENT = ("declarations", "packageVersion", "settings")
+"""Inputs that no preview shows a change of."""
 
 
 class Ledger(DynamicResource):
@@ -45,6 +46,7 @@ class Ledger(DynamicResource):
         name: str,
         jobs: Iterable[Training],
         parent: pulumi.Input[str],
+        settings: Mapping[str, Any],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         jobs = list(jobs)
@@ -55,23 +57,25 @@ class Ledger(DynamicResource):
             "parent": parent,
             "jobs": {job.name: job.kind.collection for job in jobs},
             "kept": sorted(job.name for job in jobs if job.on_delete != "delete"),
+            "settings": settings,
         }
         super().__init__(providers.Ledger(), name, props, opts)
 
 
 class LedgerProvider(Provider):
-    """Inputs: `stack` (with its organization), `parent`, `jobs` (collections by name), `kept` (names), and for update
-    plans `declarations` (a digest of them) and `packageVersion`.
+    """Inputs: `stack` (with its organization), `parent`, `jobs` (collections by name), `kept` (names), for update plans
+    `declarations` (a digest of them) and `packageVersion`, and `settings` (`Settings.applied`), by which jobs are paced
+    and judged here, and which reviews read.
 
     `check` adds `gone`, which is like `jobs`, and `goings`, how many updates have had one: by that number `diff` tells
     names that are gone now from those that a refresh reads from the state.
 
-    New names in `jobs`, and what is for plans, change the inputs, but no preview shows them. A name that is gone, or a
+    New names in `jobs`, and those of `_SILENT`, change the inputs, but no preview shows them. A name that is gone, or a
     new one in `kept`, is an update.
     """
 
     def check(self, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.CheckResult:
-        inputs = {name: news[name] for name in ("stack", "parent", "jobs", *_FOR_PLANS) if name in news}
+        inputs = {name: news[name] for name in ("stack", "parent", "jobs", *_SILENT) if name in news}
         # For good: a job that has been kept once has the mark of its name for as long as it exists.
         inputs["kept"] = sorted({*olds.get("kept", []), *news["kept"]})
         previous = olds.get("jobs", {})
@@ -88,12 +92,12 @@ class LedgerProvider(Provider):
 
     def diff(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.DiffResult:
         """Set the ledger of this run too: an unchanged ledger gets no `update`."""
-        identity.cover(_record(id_, news))
+        _cover(id_, news)
         return dynamic.DiffResult(changes=any(news.get(name) != olds.get(name) for name in ("goings", "kept")))
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
         id_ = uuid.uuid4().hex[:12]
-        identity.cover(_record(id_, props))
+        _cover(id_, props)
         return dynamic.CreateResult(id_, dict(props))
 
     def update(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
@@ -111,9 +115,13 @@ class LedgerProvider(Provider):
         )
 
 
-def _record(id_: str, inputs: Mapping[str, Any]) -> identity.LedgerRecord:
-    kept = frozenset(inputs["kept"])
-    return identity.LedgerRecord(id_, inputs["stack"], frozenset(inputs["jobs"]) - kept, kept)
+def _cover(id_: str, inputs: Mapping[str, Any]) -> None:
+    """Let the jobs of a stack be submitted by what its ledger says."""
+    kept, parent, settings = frozenset(inputs["kept"]), inputs["parent"], inputs.get("settings") or {}
+    names = frozenset(inputs["jobs"]) - kept
+    identity.cover(identity.LedgerRecord(id_, inputs["stack"], names, kept, parent, settings))
+    if per_minute := settings.get("submissionsPerMinute"):
+        pacing.current().limit(parent, int(per_minute))
 
 
 def _remove_marked(

@@ -23,7 +23,6 @@ from vertex_api.names import either
 from vertex_api.scalars import to_seconds
 from vertex_api.validation.formats import Violation
 
-from ..errors import ImageRefused
 from ..schema import interpolation
 from ..schema.shapes import Guardrails, Image
 
@@ -100,7 +99,8 @@ EXPECTED = "maxExpectedCost"
 _WARN, _DEFAULT_WARN_FACTOR = "warnCostFactor", 10.0
 NEAR_SHARE = 0.8
 """A guardrail is near from this share of its limit on."""
-_LISTS = ("machineTypes", "acceleratorTypes", "registries")
+PATTERNS = ("machineTypes", "acceleratorTypes", "registries")
+"""The rules that list what is allowed."""
 _MAX_NAMES = 3
 _UNKNOWN_YET = "stands for a value that is not known yet, so it cannot be checked; write the value"
 
@@ -126,10 +126,12 @@ class Near:
 
 
 def empty(guardrails: Any) -> Iterator[Violation]:
-    """Find empty rules in a stack file's `guardrails`, as written; elsewhere an empty value means "unset"."""
+    """Find what is empty in `guardrails`, as written: it guards nothing. Elsewhere an empty value means "unset"."""
+    if guardrails == {}:
+        yield (), "is empty, so it limits nothing; take the key away, or give it a rule"
     for rule in Guardrails.__annotations__:
         if isinstance(guardrails, Mapping) and rule in guardrails and guardrails[rule] in (None, []):
-            value = "write [none] to allow none" if rule in _LISTS else "give it a value"
+            value = "write [none] to allow none" if rule in PATTERNS else "give it a value"
             yield (rule,), f"is empty; remove it, or {value}"
 
 
@@ -191,7 +193,7 @@ def machine_violations(rules: Rules, machine: Mapping[str, Any], at: KeyPath) ->
             continue
         if interpolation.is_unresolved(value):
             yield (*at, field), f'guardrails.{rule}: "{value}" {_UNKNOWN_YET}'
-        elif not any(fnmatchcase(value, pattern) for pattern in allowed):
+        elif not is_allowed(rule, value, allowed):
             yield (*at, field), f'guardrails.{rule}: "{value}" is not allowed here; allowed: {_shown(allowed)}'
 
 
@@ -212,19 +214,18 @@ def _registry_violations(
         yield at, _refusal(uri, allowed)
 
 
-def image_check(rules: Rules | None, image: str) -> Callable[[str], str]:
-    """Return a function that checks the URI of an image of another stack, once that stack's outputs are known.
+def image_violations(rules: Rules, uri: str) -> Iterator[str]:
+    """Find why the image of another stack is refused, once that stack's outputs are known."""
+    allowed = rules.get("registries")
+    if allowed is not None and not is_within(uri, allowed):
+        yield _refusal(uri, allowed)
 
-    The function returns the URI, or raises ImageRefused.
-    """
 
-    def check(uri: str) -> str:
-        allowed = (rules or {}).get("registries")
-        if allowed is not None and not is_within(uri, allowed):
-            raise ImageRefused(f"images.{image}: {_refusal(uri, allowed)}")
-        return uri
-
-    return check
+def is_allowed(rule: str, value: str, allowed: Iterable[str]) -> bool:
+    """Whether one of `PATTERNS` allows a value."""
+    if rule == "registries":
+        return is_within(value, allowed)
+    return any(fnmatchcase(value, pattern) for pattern in allowed)
 
 
 def is_within(uri: str, allowed: Iterable[str]) -> bool:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from vertex_api.errors import first_problems
 from vertex_api.estimates import availability, prices
@@ -26,8 +26,10 @@ from ..schema import shapes
 from . import guardrails, rules
 from .folders import WritableFolders
 from .guardrails import FIGURES, Near, Rules
+from .limits import KEY, Limits, Source
 from .training import LIFECYCLE, Place, Timetable, Training
 
+Result = TypeVar("Result")
 PERSISTENT_RESOURCE = "persistentResource"
 """The key of the persistent resource. It is also its name among costs: names of jobs are in lower case."""
 
@@ -56,7 +58,9 @@ class Plan:
     `region` is where jobs are billed and must have what they use, None unless the target is `gcp`. `images` are the
     declared ones, `built` those that the program builds, without tags. `file` is the place of the stack file. `pools`
     are those of the persistent resource. `unknown` are jobs that a preview does not know. `records` looks up what the
-    stack keeps of earlier runs, by job (`vertex_api.estimates.runs`): it is called when that is first needed.
+    stack keeps of earlier runs, by job (`vertex_api.estimates.runs`): it is called when that is first needed. `around`
+    are guardrails from outside the stack file, `own` those of the arguments of a `TrainingStack`. `prefix` is what the
+    names of the stack's resources begin with.
     """
 
     stack: Mapping[str, Any]
@@ -70,6 +74,9 @@ class Plan:
     pools: Sequence[Mapping[str, Any]] = ()
     unknown: tuple[str, ...] = ()
     records: Callable[[], Mapping[str, str]] = field(default=dict, compare=False)
+    around: tuple[Source, ...] = ()
+    own: tuple[Source, ...] = ()
+    prefix: str = ""
 
     def with_program(
         self, trainings: Sequence[Training], timetables: Sequence[Timetable], built: Collection[str]
@@ -100,11 +107,15 @@ class Plan:
         found: Mapping[str, str] = self.stack.get("labels", {})
         return found
 
+    @cached_property
+    def limits(self) -> Limits:
+        """The guardrails that hold for the jobs: those of the stack file, and all others."""
+        return Limits.of([*self.around, Source(self.stack.get(KEY, {}), place=self.file), *self.own])
+
     @property
     def guardrails(self) -> Rules:
-        """The limits that the stack file sets."""
-        found: Rules = self.stack.get("guardrails", {})
-        return found
+        """The guardrails that hold, as one mapping."""
+        return self.limits.rules
 
     @cached_property
     def prices(self) -> prices.Prices:
@@ -121,7 +132,7 @@ class Plan:
         for training, message in rules.repeated_adoptions(self.trainings):
             yield training.place((LIFECYCLE, "adopt"), message)
         for at, pool in resource_pools(self.stack):
-            found = guardrails.machine_violations(self.guardrails, pool["machineSpec"], (*at, "machineSpec"))
+            found = self.limits.machine_violations(pool["machineSpec"], (*at, "machineSpec"))
             yield from (self.file(*violation) for violation in found)
         yield from self.sum_problems()
 
@@ -145,25 +156,31 @@ class Plan:
                 yield from self.folders.job_violations(job)
         if self.region:
             yield from region_mismatches(job, self.region)
-        if self.guardrails:
-            yield from guardrails.violations(self.guardrails, job, self.images, self.labels, self.built)
+        yield from self.limits.violations(job, self.images, self.labels, self.built)
 
-    def sum_problems(self) -> Iterator[Problem]:
-        """Find the limits of cost that the jobs break, each alone or all together."""
-        places = {each.name: each.place for each in self.trainings}
-        for name, rule, message in guardrails.sum_violations(
-            self.guardrails, self.costs, self.region or "", PERSISTENT_RESOURCE
-        ):
-            if name in places:
-                yield places[name]((), message)
-            else:
-                yield self.file((name,) if name else ("guardrails", rule), message)
-        if exceeded := guardrails.monthly_violation(self.guardrails, self.monthly):
-            yield self.file(("guardrails", guardrails.MONTHLY), exceeded)
-        if guardrails.EXPECTED in self.guardrails and (
-            exceeded := guardrails.expected_violation(self.guardrails, self.expected)
-        ):
-            yield self.file(("guardrails", guardrails.EXPECTED), exceeded)
+    def sum_problems(self, others: Sequence["Plan"] = ()) -> Iterator[Problem]:
+        """Find the limits of cost that the jobs break, each alone or all together.
+
+        `others` are the plans of the other stacks of the program, whose jobs count for all but `own` guardrails.
+        """
+        places = {f"{self.prefix}{each.name}": each.place for each in self.trainings}
+        persistent = f"{self.prefix}{PERSISTENT_RESOURCE}"
+        for source in self.limits.sources:
+            rules, plans = source.rules, [self] if source.is_own else [self, *others]
+            costs = _all(plans, lambda plan: plan.costs)
+            for name, rule, message in guardrails.sum_violations(rules, costs, self.region or "", persistent):
+                if name is None:
+                    yield source.place((KEY, rule), message)
+                elif name in places:
+                    yield places[name]((), source.said(message))
+                elif name == persistent:
+                    yield self.file((PERSISTENT_RESOURCE,), source.said(message))
+            if exceeded := guardrails.monthly_violation(rules, _all(plans, lambda plan: plan.monthly)):
+                yield source.place((KEY, guardrails.MONTHLY), exceeded)
+            if guardrails.EXPECTED in rules and (
+                exceeded := guardrails.expected_violation(rules, _all(plans, lambda plan: plan.expected))
+            ):
+                yield source.place((KEY, guardrails.EXPECTED), exceeded)
 
     def estimate(self, training: Training) -> tuple[Cost, Mapping[str, int]]:
         """Return the cost of a job and how much of each quota it needs."""
@@ -295,6 +312,11 @@ class Plan:
 def add(amounts: Iterable[Mapping[str, int]]) -> Counter[str]:
     """Return the sums of amounts by metric."""
     return sum(map(Counter, amounts), Counter[str]())
+
+
+def _all(plans: Iterable[Plan], amounts: Callable[[Plan], Mapping[str, Result]]) -> dict[str, Result]:
+    """Return amounts of several stacks, by the names of their resources."""
+    return {f"{plan.prefix}{name}": amount for plan in plans for name, amount in amounts(plan).items()}
 
 
 def resource_pools(stack: Mapping[str, Any]) -> Iterator[tuple[KeyPath, Mapping[str, Any]]]:

@@ -81,6 +81,8 @@ class Foundation(Protocol):
         """Create what runs a schedule as the target has them, and return its status, that of `Schedule`."""
 
 
+_programs: "PerRun[list[Program]]" = PerRun()
+"""Those of the stacks of a run, whose sums are limited together."""
 _foundation: PerRun[Foundation] = PerRun()
 """The foundation that a run of a program offers its resources."""
 
@@ -99,6 +101,18 @@ def _create_foundation() -> Foundation:
     package = __package__.rpartition(".")[0]  # of a higher floor, and only for programs without a TrainingStack
     made: Foundation = import_module(f"{package}.program").create_default_foundation()
     return made
+
+
+def join(program: "Program") -> None:
+    """Let the jobs of a stack count in the sums of all stacks of this run."""
+    _programs.get(list).append(program)
+
+
+def require_sums(plan: Plan) -> None:
+    """Raise DeclarationErrors if the jobs of another stack of the program, and those so far, are too many together."""
+    others = [each.plan for each in _programs.get(list)]
+    if others and (problems := [*plan.sum_problems(others)]):
+        raise DeclarationErrors(problems)
 
 
 class Program:
@@ -246,7 +260,8 @@ class Program:
             raise self._refusal
         plan = self.plan if self._has_new_jobs else None
         if plan:
-            self._sum_problems = [*plan.sum_problems()]
+            others = [each.plan for each in _programs.get(list) if each is not self]
+            self._sum_problems = [*plan.sum_problems(others)]
         try:
             if problems := [*self._problems, *self._sum_problems]:
                 raise DeclarationErrors(problems)

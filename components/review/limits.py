@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 from vertex_api.job import Job
@@ -59,10 +58,8 @@ def _allows_more(rule: str, old: Any, new: Any) -> bool:
     """Return whether the new value of a guardrail allows something that the old one does not."""
     if rule == "requiredLabels":
         return not {*old} <= {*new}
-    if rule == "registries":
-        return not all(guardrails.is_within(each, old) for each in new)
     if isinstance(new, list):
-        return not all(any(fnmatchcase(each, pattern) for pattern in old) for each in new)
+        return not all(guardrails.is_allowed(rule, each, old) for each in new)
     if isinstance(new, bool):
         return bool(old) and not new
     if rule == "quotaCheck":

@@ -17,7 +17,7 @@ from .bill import Bill, Growth
 from .document import PreviewDocument
 from .limits import RuleChange
 from .rehearsed import Rehearsed, rehearsed
-from .sides import plan_of, rules_of
+from .sides import pace_of, plan_of, rules_of
 
 MAX_LENGTH = 60_000
 """GitHub takes 65,536 characters in a comment."""
@@ -156,9 +156,8 @@ def _monthly(plan: Plan | None) -> str:
 
 def _pace(preview: PreviewDocument) -> int | None:
     """Return how many submissions a minute Vertex AI takes, or the stack sets; None for a target without a limit."""
-    configured = preview.config.get(pacing.CONFIG_KEY)
-    if configured and configured.isdigit():
-        return int(configured)
+    if (per_minute := pace_of(preview)) is not None:
+        return per_minute
     return SUBMISSIONS_PER_MINUTE if preview.stack_values.get("target") == "gcp" else None
 
 

@@ -9,23 +9,60 @@ from vertex_api.job import stored_job
 from vertex_api.names import Kind
 
 from ..plan.guardrails import Rules
+from ..plan.limits import Limits
 from ..plan.plan import Plan
 from ..plan.training import Timetable, Training, place
+from ..runtime import DYNAMIC_TYPE
 from ..runtime.target import CLOUD_PREFIX
 from ..workflow.source import submitted
 from . import changes
 from .document import PreviewDocument
 
 _PERSISTENT_RESOURCE_TYPE = "gcp:vertex/aiPersistentResource:AiPersistentResource"
+_LEDGER_TYPE = f"{DYNAMIC_TYPE}Ledger"
 _NUMBERS = ("acceleratorCount", "bootDiskSizeGb", "maxReplicaCount", "minReplicaCount", "replicaCount")
 _NOT_KNOWN = (AttributeError, KeyError, TypeError, ValueError)
 """What a text raises that stands in place of a part which a preview does not know, or which is secret."""
 
 
 def rules_of(preview: PreviewDocument) -> Rules:
-    """Return the guardrails that hold for a preview."""
-    found: Rules = preview.stack_values.get("guardrails", {})
-    return found
+    """Return the guardrails that hold for a preview: what its ledgers have, also of other files and of arguments."""
+    ledgers = _applied(preview)
+    if not ledgers:
+        found: Rules = preview.stack_values.get("guardrails", {})
+        return found
+    sources = [source for each in ledgers for source in Limits.parse(each.get("guardrails", [])).sources]
+    # The arguments of one stack of several limit its own jobs alone.
+    return Limits.of(each for each in sources if not each.is_own or len(ledgers) == 1).rules
+
+
+def pace_of(preview: PreviewDocument) -> int | None:
+    """Return how many submissions a minute the stack sets, of several ones at least; None if it sets nothing."""
+    paces = [int(each["submissionsPerMinute"]) for each in _applied(preview) if "submissionsPerMinute" in each]
+    return min(paces, default=preview.stack_values.get("submissionsPerMinute"))
+
+
+def _values(preview: PreviewDocument) -> dict[str, Any]:
+    """Return the values of the stack file by which jobs are judged, with what its ledgers have in their place."""
+    values = {**preview.stack_values, "guardrails": rules_of(preview)}
+    for each in _applied(preview):
+        if "prices" in each:
+            # Two stacks of a program have different regions.
+            prices = values.get("prices", {})
+            tables = {key: {**prices.get(key, {})} for key in prices if isinstance(prices[key], Mapping)}
+            for key, table in each["prices"].items():
+                if isinstance(table, Mapping):
+                    for name, regions in table.items():
+                        merged = tables.setdefault(key, {})
+                        merged[name] = {**merged.get(name, {}), **regions}
+            values["prices"] = {**each["prices"], **tables}
+    return values
+
+
+def _applied(preview: PreviewDocument) -> list[Mapping[str, Any]]:
+    """Return what a preview's ledgers have of settings (`Settings.applied`)."""
+    found = ((step.new_inputs or {}).get("settings") for step in preview.steps if step.type == _LEDGER_TYPE)
+    return [each for each in found if isinstance(each, Mapping)]
 
 
 def plan_of(preview: PreviewDocument, *, is_after: bool) -> Plan | None:
@@ -58,7 +95,7 @@ class _Side:
     """Collects what one side of a preview has."""
 
     def __init__(self, preview: PreviewDocument) -> None:
-        self._empty = Plan(preview.stack_values, file=place(preview.stack), records=lambda: preview.records)
+        self._empty = Plan(_values(preview), file=place(preview.stack), records=lambda: preview.records)
         self.region: str | None = None
         self.pools: list[Mapping[str, Any]] = []
         self.built: set[str] = set()

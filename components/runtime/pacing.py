@@ -67,6 +67,7 @@ class Pacing:
         self.count = SubmissionCount()
         self._override: int | None = None
         self._lock = threading.Lock()
+        self._limits: dict[str, int] = {}
         self._paces: dict[str, Pace] = {}
         self._last_line: float | None = None
 
@@ -74,12 +75,19 @@ class Pacing:
         """Take the value of `CONFIG_KEY`, which the program has checked, instead of the target's default."""
         self._override = int(per_minute) if per_minute else None
 
+    def limit(self, location: str, per_minute: int) -> None:
+        """Take what a stack sets for its location, instead of the value of `CONFIG_KEY`: of several, the lowest."""
+        with self._lock:
+            lowest = self._limits[location] = min(per_minute, self._limits.get(location, per_minute))
+            if location in self._paces:
+                self._paces[location].limit(lowest)
+
     def pace(self, location: str, default_per_minute: int | None) -> Pace | None:
         """Return the pace of a location, always the same one; None if submissions there are not paced."""
-        per_minute = self._override or default_per_minute
-        if per_minute is None:
-            return None
         with self._lock:
+            per_minute = self._limits.get(location) or self._override or default_per_minute
+            if per_minute is None:
+                return None
             return self._paces.setdefault(location, Pace(per_minute, partial(self._print_progress, per_minute)))
 
     def decide(self, job_name: str, submissions: int, pace: Pace | None) -> None:

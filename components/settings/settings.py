@@ -16,8 +16,9 @@ from vertex_api.validation.shape import canonicalize
 
 from ..data.lock import Data
 from ..errors import DeclarationErrors, Problem, ProjectNumberUnknown
-from ..plan import guardrails
+from ..plan import guardrails, limits
 from ..plan.folders import WritableFolders
+from ..plan.limits import Limits, Source
 from ..plan.plan import PERSISTENT_RESOURCE, Plan, resource_pools
 from ..plan.training import Timetable, Training
 from ..runtime import state
@@ -33,6 +34,8 @@ NAMESPACE = "vertex-training"
 NUMBER = f"{NAMESPACE}:projectNumber"
 RUNS = "runs"
 """The stack output with the records of earlier runs; that of a stack with a prefix begins with it."""
+_APPLIED = ("target", "project", "region", "prices", "submissionsPerMinute")
+"""Keys that providers and reviews need as they are."""
 _OF_PROVIDER = ("project", "region")
 """Keys that default to those of Pulumi's Google provider."""
 
@@ -69,23 +72,26 @@ class Settings:
     """What the names of Pulumi resources begin with."""
 
     @classmethod
-    def load(cls, args: Mapping[str, Any] | None = None, prefix: str = "") -> "Settings":
+    def load(cls, args: Mapping[str, Any] | None = None, prefix: str = "", name: str = "") -> "Settings":
         """Return the settings of the running Pulumi program: those of its stack, with keys of `args` in their place.
 
-        A project's number that is not given is looked up, by Pulumi's Google
-        provider. Raises DeclarationErrors, and ProjectNumberUnknown if that fails.
+        `guardrails` among them add to those of the stack. `name` is that of the `TrainingStack`, for messages. A
+        project's number that is not given is looked up, by Pulumi's Google provider. Raises DeclarationErrors, and
+        ProjectNumberUnknown if that fails.
         """
         import pulumi
         from pulumi.runtime import config as runtime_config
 
-        own = {f"{NAMESPACE}:{key}": _encode(value) for key, value in (args or {}).items()}
+        given = dict(args or {})
+        argument = limits.Argument(f'TrainingStack "{name}"', given.pop(limits.KEY)) if limits.KEY in given else None
+        own = {f"{NAMESPACE}:{key}": _encode(value) for key, value in given.items()}
         # A unit test with Pulumi's mocks sets the second alone (`pulumi.runtime.set_all_config`).
         config = {**runtime_config.get_config_env(), **runtime_config.CONFIG.get(), **own}
         if config.get(f"{NAMESPACE}:target") == "gcp" and NUMBER not in config and (project := _project(config)):
             config[NUMBER] = _look_up_number(project)
         secrets, records = runtime_config.get_config_secret_keys_env(), state.read_texts(f"{prefix}{RUNS}")
         return cls.load_from_config(
-            pulumi.get_project(), pulumi.get_stack(), Path.cwd(), config, prefix, secrets, records
+            pulumi.get_project(), pulumi.get_stack(), Path.cwd(), config, prefix, secrets, records, argument=argument
         )
 
     @classmethod
@@ -99,11 +105,13 @@ class Settings:
         secret_keys: Collection[str] = credentials.CONFIG_KEYS,
         records: Callable[[], Mapping[str, str]] = dict,
         given: Collection[str] = (),
+        argument: limits.Argument | None = None,
     ) -> "Settings":
         """Return the settings of a stack's config (`{"vertex-training:target": "local", …}`) and its included files.
 
         `secret_keys` are the keys that are encrypted. `records` looks up those of earlier runs, by job. The vars that
-        are `given` come from the option `--set`. Raises DeclarationErrors with all problems.
+        are `given` come from the option `--set`. `argument` has the guardrails that a `TrainingStack` is given. Raises
+        DeclarationErrors with all problems.
         """
         name = f"stacks/Pulumi.{stack}.yaml"
         file = root / name
@@ -113,6 +121,11 @@ class Settings:
         problems = [stack_file.problem(*violation) for violation in first_problems(violations)]
         if is_cloud := values.get("target") == "gcp":
             problems += _credentials(name, config, secret_keys)
+        own: list[Source] = []
+        if argument:
+            held = Limits.of([Source(values.get(limits.KEY, {}), place=stack_file.problem)])
+            problems += argument.problems(held)
+            own = [argument.source]
         entries, unreadable = load(root, stack_file, values)
         problems += unreadable
         if too_many(problems):
@@ -135,6 +148,8 @@ class Settings:
             file=stack_file.problem,
             pools=[pool for _, pool in resource_pools(values)] if is_cloud else [],
             records=records,
+            own=tuple(own),
+            prefix=prefix,
         )
         for problem in plan.problems():
             if too_many(problems):
@@ -161,6 +176,17 @@ class Settings:
     def named(self, name: str) -> str:
         """Return the name of the Pulumi resource for what has a name of its own here."""
         return f"{self.prefix}{name}"
+
+    @property
+    def applied(self) -> dict[str, Any]:
+        """What the providers of jobs and a review go by, an input of the stack's ledger.
+
+        Neither knows the arguments of a `TrainingStack` otherwise, or the files that its guardrails come from.
+        """
+        found = {key: self.plan.stack[key] for key in _APPLIED if key in self.plan.stack}
+        if self.plan.limits:
+            found |= {"guardrails": self.plan.limits.fields, "guardrailsDigest": self.plan.limits.digest}
+        return {**found, "prefix": self.prefix}
 
     @property
     def jobs(self) -> tuple[Training, ...]:
@@ -200,7 +226,8 @@ def stack_values(config: Mapping[str, str]) -> tuple[dict[str, Any], list[Violat
     # Messages quote values, and a secret's value must not be shown.
     violations = [(each.path, "must be a string" if _is_secret(each.path) else each.message) for each in misshapen]
     violations += [(each.path, each.message) for each in problems]
-    violations += ((("guardrails", *path), message) for path, message in guardrails.empty(own.get("guardrails")))
+    if limits.KEY in own:
+        violations += (((limits.KEY, *path), message) for path, message in guardrails.empty(own[limits.KEY]))
     invalid = {each.path[0] for each in misshapen}
     invalid |= {each.path[0] for each in problems} & {PERSISTENT_RESOURCE, "region"}
     declarations = {key: value for key, value in own.items() if key in SECTIONS}

@@ -41,7 +41,13 @@ class LocalFoundation(pulumi.ComponentResource):
         ours = pulumi.ResourceOptions(parent=self)
         process = _emulator.get(lambda: Emulator("emulator", settings.emulator, settings.project, ours))
         after = pulumi.ResourceOptions(parent=self, depends_on=[process])
-        ledger = Ledger(settings.named(LEDGER_NAME), settings.resources, self.full_location_name, after)
+        ledger = Ledger(
+            settings.named(LEDGER_NAME),
+            settings.resources,
+            self.full_location_name,
+            {**settings.applied, "registry": self.image_uri_prefix},
+            after,
+        )
         self.job_dependencies: Sequence[pulumi.Resource] = [ledger]
         if not pulumi.runtime.is_dry_run():
             process.id.apply(lambda _: _tell_declarations(settings))

@@ -241,3 +241,68 @@ def test_an_unknown_project_number_is_one_line(made: Callable[..., Graph], monke
         ProjectNumberUnknown, match=r"projectNumber: is not given, .*acme-dev \(no credentials\); `gcloud"
     ):
         made(lambda: TrainingStack("training"), **without)
+
+
+LIMITED = {**CLOUD, "vertex-training:region": "us-central1", "vertex-training:guardrails": '{"maxHourlyCost": 0.6}'}
+"""One n1-standard-4 in us-central1 is 0.25 USD an hour."""
+WEST: Any = {"region": "us-west1", "prefix": "west-", "prices": {
+    "asOf": "2026-11-01", "source": "our contract", "vcpu": {"N1": {"us-west1": 0.1}}, "gb": {"N1": {"us-west1": 0.0}},
+    "disk": {"pd-ssd": {"us-west1": 0.0}},
+}}  # fmt: skip
+
+
+def test_limits_of_cost_count_all_stacks(made: Callable[..., Graph]) -> None:
+    """0.25 USD an hour here, and 0.40 there."""
+    with pytest.raises(DeclarationErrors) as refused:
+        made(lambda: (TrainingStack("training"), TrainingStack("west", WEST)), is_preview=True, **LIMITED)
+    (problem,) = refused.value.problems
+    assert problem.message == (
+        "0.65 USD an hour by list price; allowed: 0.60 for all jobs; most expensive: west-train 0.40, train 0.25"
+    )
+
+
+def test_limits_of_cost_count_jobs_on_another_foundation(made: Callable[..., Graph]) -> None:
+    def program() -> None:
+        TrainingStack("training")
+        west = TrainingStack("west", {**WEST, "include": []})
+        CustomJob("own", SPEC, foundation=west.foundation)
+
+    with pytest.raises(DeclarationErrors, match=r"maxHourlyCost: 0\.65 USD an hour by list price; allowed: 0\.60"):
+        made(program, is_preview=True, **LIMITED)
+
+
+@pytest.mark.parametrize(
+    ("guardrails", "said"),
+    [
+        ({}, 'TrainingStack "free": guardrails: is empty, so it limits nothing; take the key away'),
+        ({"maxHourlyCost": 9}, 'TrainingStack "free": guardrails.maxHourlyCost: 9.0 is looser than the 0.6 of'),
+        ({"requireTimeout": True}, "customJobs.train: guardrails.maxHourlyCost"),
+    ],
+)
+def test_an_argument_leaves_the_limits_of_the_stack_file(
+    made: Callable[..., Graph], guardrails: Any, said: str
+) -> None:
+    own = {**WEST, "prefix": "free-", "prices": {**WEST["prices"], "vcpu": {"N1": {"us-west1": 1}}}}
+    with pytest.raises(DeclarationErrors) as refused:
+        made(
+            lambda: (TrainingStack("training"), TrainingStack("free", {**own, "guardrails": guardrails})),
+            is_preview=True,
+            **LIMITED,
+        )
+    assert said in str(refused.value)
+
+
+def test_a_ledger_has_what_holds_for_its_jobs(made: Callable[..., Graph]) -> None:
+    west: Any = {**WEST, "guardrails": {"maxReplicas": 2}, "submissionsPerMinute": 10}
+    limited = {**LIMITED, "vertex-training:guardrails": '{"maxHourlyCost": 2}'}
+    found = made(lambda: (TrainingStack("training"), TrainingStack("west", west)), is_preview=True, **limited)
+    home, there = (found.inputs[f"Ledger/{name}"]["settings"] for name in ("job-names", "west-job-names"))
+    assert home["guardrails"] == [{"source": "", "rules": {"maxHourlyCost": 2.0}}]
+    assert there["guardrails"] == [
+        *home["guardrails"],
+        {"source": 'TrainingStack "west"', "rules": {"maxReplicas": 2}, "own": True},
+    ]
+    assert len(home["guardrailsDigest"]) == 16 and home["guardrailsDigest"] != there["guardrailsDigest"]
+    assert (home["region"], there["region"]) == ("us-central1", "us-west1")
+    assert (there["prefix"], there["submissionsPerMinute"], there["prices"]["source"]) == ("west-", 10, "our contract")
+    assert "prices" not in home

@@ -159,7 +159,13 @@ class GcpFoundation(Component):
             *([bucket, builder] if builder else []),
         ]
         everything = self._after(registry, training, bucket, builder, network, access, machines, secrets, alerts, board)
-        ledger = Ledger(settings.named(LEDGER_NAME), settings.resources, self._checked_location(), everything)
+        ledger = Ledger(
+            settings.named(LEDGER_NAME),
+            settings.resources,
+            self._checked_location(),
+            {**settings.applied, "registry": self.image_uri_prefix},
+            everything,
+        )
         self.job_dependencies: list[pulumi.Resource] = [ledger]
         self._schedule_accounts: ScheduleAccounts | None = None
         self._alerts, self._training = alerts, training

@@ -629,3 +629,8 @@ def test_a_run_costs_by_the_stack_s_own_prices(cloud: FakeClient, monkeypatch: p
     add_run(cloud, TRAIN)
     (result,) = completion.wait(CLOUD, OWNER, {"digits": TRAIN}, {}).values()
     assert result["took"] == f"{TOOK}: 8.20 USD at 4.0999 an hour"
+    # The arguments of a TrainingStack are in its ledger alone.
+    argued = {"prices": {"asOf": "2026-01-01", "source": "ours", "vcpu": {"N1": {"us-central1": 2.0}}}}
+    cover(LedgerRecord("led", "acme/team/dev", frozenset({"digits"}), frozenset(), CLOUD, argued))
+    (result,) = completion.wait(CLOUD, OWNER, {"digits": TRAIN}, {}).values()
+    assert result["took"] == f"{TOOK}: 16.20 USD at 8.0999 an hour"

@@ -5,12 +5,14 @@ from typing import Any
 
 import pytest
 from vertex_training.jobs import removal
-from vertex_training.jobs.identity import mark, own_labels
+from vertex_training.jobs.identity import mark, own_labels, settings_of
 from vertex_training.jobs.ledger import LedgerProvider
 from vertex_training.jobs.provider import CustomJobProvider
+from vertex_training.runtime import pacing, target
 
 from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.vertex_api.jobs import custom_job, edited
+from vertex_api.retry import Pace
 
 PARENT = "projects/local/locations/us-central1"
 FIRST, SECOND = (f"{PARENT}/customJobs/{number}" for number in (1, 2))
@@ -73,10 +75,11 @@ def ended(api: FakeClient) -> None:
         api.jobs[name] = {**api.jobs[name], "state": "JOB_STATE_SUCCEEDED"}
 
 
-def test_a_preview_shows_neither_new_declarations_nor_versions() -> None:
+def test_a_preview_shows_no_new_declarations_and_settings() -> None:
     before = ledger.check({}, inputs(declarations="1", packageVersion="0.1.0")).inputs
-    after = ledger.check(before, inputs(declarations="2", packageVersion="0.2.0")).inputs
-    assert (after["declarations"], after["packageVersion"]) == ("2", "0.2.0")
+    changed: Any = {"declarations": "2", "packageVersion": "0.2.0", "settings": {"region": "us-west1"}}
+    after = ledger.check(before, inputs(**changed)).inputs
+    assert {key: after[key] for key in changed} == changed
     assert not ledger.diff("ledger", before, after).changes
 
 
@@ -244,3 +247,22 @@ def test_an_unreadable_state_removes_nothing(
     state.up("other")
     assert [*api.jobs] == [FIRST]
     assert f"{FIRST}: may be left of a run that was killed; the state cannot be read" in capsys.readouterr().out
+
+
+def test_settings_of_two_stacks_reach_their_own_jobs() -> None:
+    """Those that one location has in common are the stricter ones."""
+    start_new_process()
+    pacing.current().override("600")
+    places = {"": f"//local/{PARENT}", "west-": "//local/projects/p/locations/us-west1"}
+    paces = {"west-": 10.0}
+    for prefix, parent in places.items():
+        settings = {"prefix": prefix} | ({"submissionsPerMinute": paces[prefix]} if prefix in paces else {})
+        ledger.create(inputs([f"{prefix}digits"], parent=parent, settings=settings))
+    per_minute = {prefix: (target.pace(parent) or Pace(1)).per_minute for prefix, parent in places.items()}
+    assert per_minute == {"": 600, "west-": 10}
+    ledger.create(inputs(["slow"], parent=places["west-"], settings={"submissionsPerMinute": 5.0}))
+    assert (target.pace(places["west-"]) or Pace(1)).per_minute == 5
+    assert settings_of(places["west-"], "west-digits")["prefix"] == "west-"
+    # Two stacks are there now, and neither has this job.
+    assert settings_of(places["west-"], "program-s") == {}
+    assert settings_of(places[""], "program-s") == {"prefix": ""}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from vertex_training.errors import ImageRefused
-from vertex_training.plan.guardrails import image_check
+from vertex_training.plan.limits import Limits, Source
 from vertex_training.schema.shapes import Guardrails
 
 from tests.components.projects import CLOUD_INCLUDING, INCLUDING, load, problems
@@ -312,11 +312,11 @@ def test_a_stack_can_price_its_new_region(tmp_path: Path) -> None:
 
 
 def test_guardrails_check_another_stack_s_image_once_known() -> None:
-    check = image_check({"registries": ["registry.test/team"]}, "trainer")
+    check = Limits((Source({"registries": ["registry.test/team"]}),)).image_check("trainer")
     assert check("registry.test/team/trainer@sha256:0") == "registry.test/team/trainer@sha256:0"
     with pytest.raises(ImageRefused, match=r'^images.trainer: guardrails.registries: "registry.test/team-b/trainer@'):
         check("registry.test/team-b/trainer@sha256:0")
-    assert image_check({}, "trainer")("anywhere/trainer") == "anywhere/trainer"
+    assert Limits().image_check("trainer")("anywhere/trainer") == "anywhere/trainer"
 
 
 @pytest.mark.parametrize("limit", [0.29, 0.31])
