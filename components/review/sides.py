@@ -46,17 +46,15 @@ def _values(preview: PreviewDocument) -> dict[str, Any]:
     """Return the values of the stack file by which jobs are judged, with what its ledgers have in their place."""
     values = {**preview.stack_values, "guardrails": rules_of(preview)}
     for each in _applied(preview):
-        if "prices" in each:
-            # Two stacks of a program have different regions.
-            prices = values.get("prices", {})
-            tables = {key: {**prices.get(key, {})} for key in prices if isinstance(prices[key], Mapping)}
-            for key, table in each["prices"].items():
-                if isinstance(table, Mapping):
-                    for name, regions in table.items():
-                        merged = tables.setdefault(key, {})
-                        merged[name] = {**merged.get(name, {}), **regions}
-            values["prices"] = {**each["prices"], **tables}
+        # Two stacks of a program have different regions.
+        values = _merged(values, {"prices": each["prices"]} if "prices" in each else {})
     return values
+
+
+def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Return one object with the fields of another one in it, at any depth."""
+    nested = {key: _merged(one[key], each) for key, each in other.items() if isinstance(one.get(key), dict)}
+    return {**one, **other, **nested}
 
 
 def _applied(preview: PreviewDocument) -> list[Mapping[str, Any]]:

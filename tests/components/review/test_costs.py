@@ -8,6 +8,7 @@ from vertex_training.review import limits
 from vertex_training.review.limits import RuleChange
 from vertex_training.review.markdown import render_markdown
 from vertex_training.review.review import Review, build_review
+from vertex_training.review.sides import plan_of
 from vertex_training.schema.shapes import Guardrails
 
 from tests.blocks import taken
@@ -169,3 +170,34 @@ def test_each_guardrail_has_a_looser_way(rule: str) -> None:
 def test_a_list_can_allow_more_and_less() -> None:
     (change,) = limits.changes({"machineTypes": ["n1-*"]}, {"machineTypes": ["n1-standard-4", "a2-*"]})
     assert change == RuleChange("machineTypes", "changed", '["n1-*"]', '["n1-standard-4", "a2-*"]') and change.is_loose
+
+
+def ledger(settings: dict[str, Any], name: str = "job-names") -> dict[str, Any]:
+    urn = f"urn:pulumi:dev::vertex-training::pulumi-python:dynamic/vertex-training:Ledger::{name}"
+    return {"op": "same", "urn": urn, "newState": {"custom": True, "inputs": {"settings": settings}}}
+
+
+def test_a_review_goes_by_the_settings_of_its_ledgers() -> None:
+    """What a `TrainingStack` is given, and limits of other files, are in no config."""
+    own = {"source": "", "rules": {"maxReplicas": 9}}
+    given = {"source": 'TrainingStack "west"', "rules": {"maxReplicas": 1}, "own": True}
+    fields = edited(maxReplicas=9)
+    settings = {"guardrails": [own, given], "submissionsPerMinute": 1}
+    fields["steps"] = [each for each in fields["steps"] if "Ledger" not in each["urn"]] + [ledger(settings)]
+    review = build_review(parse(fields))
+    assert [each.rule for each in review.near_limits] == ["maxReplicas"]
+    assert review.submissions and review.submissions.per_minute == 1
+    fields["steps"].append(ledger({"guardrails": [own]}, "east-job-names"))
+    # Each limits its own jobs.
+    assert build_review(parse(fields)).near_limits == ()
+
+
+def test_a_review_prices_the_regions_of_all_ledgers() -> None:
+    prices = {
+        region: {"asOf": "2026-11-01", "source": region, "vcpu": {"N1": {region: 1.0}}}
+        for region in ("us-west1", "us-west2")
+    }
+    fields = edited()
+    fields["steps"] += [ledger({"prices": each}, f"{name}-job-names") for name, each in prices.items()]
+    plan = plan_of(parse(fields), is_after=True)
+    assert plan and plan.stack["prices"]["vcpu"] == {"N1": {"us-west1": 1.0, "us-west2": 1.0}}
