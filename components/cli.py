@@ -353,21 +353,30 @@ def _prices(args: argparse.Namespace) -> int:
     """Print the list prices that match all given arguments. Returns the exit code: 1 if none does."""
     from vertex_api.estimates import prices
 
-    wanted = (args.kind, args.name, args.region)
-    matches = [
-        (key, price)
-        for key, price in sorted(prices.bundled_prices().table.items())
-        if all(part in (None, value) for part, value in zip(wanted, key, strict=True))
+    bundled = prices.bundled_prices()
+    keys = [
+        (kind, name)
+        for kind, names in bundled.table.items()
+        for name in names
+        if args.kind in (None, kind) and args.name in (None, name)
     ]
-    if not matches:
+    found = [
+        (kind, name, region, price)
+        for kind, name in keys
+        for region in ([args.region] if args.region else sorted(bundled.regions(kind, name)))
+        if (price := bundled.nearest(kind, name, region))
+    ]
+    if not found:
         sys.stderr.write("vertex-training: no list price matches; `vertex-training prices` shows all\n")
         return 1
-    for (kind, name, region), price in matches:
+    sources = {source: number for number, source in enumerate(sorted({price.source for *_, price in found}), 1)}
+    for kind, name, region, price in found:
         amount = f"{price.usd:<12g}{f'USD per {_UNITS[kind]}':<20}"
-        print(f"{kind:<12}{name:<22}{region:<24}{amount}{price.as_of}")  # noqa: T201
-    for source in sorted({price.source for _, price in matches}):
-        days = sorted({price.as_of for _, price in matches if price.source == source})
-        print(f"source for {', '.join(days)}: {source}")  # noqa: T201
+        other = f"  {prices.ABOUT} of {price.region}, the nearest region with one" if price.region != region else ""
+        number = f"[{sources[price.source]}]"
+        print(f"{kind:<12}{name:<22}{region:<24}{amount}{price.source.as_of} {number}{other}")  # noqa: T201
+    for source, position in sources.items():
+        print(f"[{position}] as of {source.as_of}: {source.text}")  # noqa: T201
     return 0
 
 

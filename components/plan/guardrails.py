@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from math import isfinite
 from typing import Any
 
-from vertex_api.estimates.cost import Cost
+from vertex_api.estimates.cost import Cost, show_nearest
 from vertex_api.estimates.prices import CURRENCY, Money
 from vertex_api.job import Job
 from vertex_api.jobspec import DEFAULT_TIMEOUT
@@ -261,14 +261,21 @@ def sum_violations(
     for each, limit in limits:
         amounts = {name: each.of(cost) for name, cost in costs.items() if each.is_countable(cost)}
         everything = f"all jobs{f' and {persistent}' if persistent in amounts else ''}"
-        said = f"{each.unit} by list price; allowed: {each.show(limit)} for {everything}"
+        allowed = f"; allowed: {each.show(limit)} for {everything}"
         expensive = [name for name in amounts if amounts[name] > limit]
         for name in expensive:
-            yield name, each.rule, f"guardrails.{each.rule}: {each.show(amounts[name])} {said}"
+            said = f"{each.show(amounts[name])} {each.unit} by list price{_stand_ins([costs[name]])}"
+            yield name, each.rule, f"guardrails.{each.rule}: {said}{allowed}"
         if not expensive and (total := each.sum(costs.values())) > limit:
             names = sorted(amounts, key=lambda name: -amounts[name])[:_MAX_NAMES]
             items = ", ".join(f"{name} {each.show(amounts[name])}" for name in names)
-            yield None, each.rule, f"{each.show(total)} {said}; most expensive: {items}"
+            said = f"{each.show(total)} {each.unit} by list price{_stand_ins(costs[name] for name in amounts)}"
+            yield None, each.rule, f"{said}{allowed}; most expensive: {items}"
+
+
+def _stand_ins(costs: Iterable[Cost]) -> str:
+    nearest = show_nearest(costs)
+    return f" ({nearest})" if nearest else ""
 
 
 def monthly_violation(rules: Rules, monthly: Mapping[str, Money]) -> str | None:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from vertex_api.errors import first_problems
 from vertex_api.estimates import availability, prices
-from vertex_api.estimates.cost import Cost, estimate_cost, persistent_cost
+from vertex_api.estimates.cost import Cost, estimate_cost, persistent_cost, show_nearest
 from vertex_api.estimates.prices import HOURS_PER_MONTH, ZERO, Money
 from vertex_api.estimates.quota import needed_quota, persistent_quota
 from vertex_api.estimates.runs import Past
@@ -40,12 +40,13 @@ class Totals:
 
     `sums` are those of `FIGURES`: `hourly`, and `ceiling` if each job runs until its timeout.
     `unpriced` and `unknown` name jobs that the sums leave out: for lack of a price, or as their spec is not known yet.
-    `expected` is the sum of `Plan.expected`.
+    `nearest` says what `sums` count with the price of another region. `expected` is the sum of `Plan.expected`.
     """
 
     sums: Mapping[str, float] = field(default_factory=lambda: {each.sum_name: each.sum(()) for each in FIGURES})
     endless: tuple[str, ...] = ()
     unpriced: tuple[str, ...] = ()
+    nearest: str = ""
     unknown: tuple[str, ...] = ()
     quota: Mapping[str, int] = field(default_factory=dict)
     expected: float = 0.0
@@ -251,7 +252,10 @@ class Plan:
             amount = f"no price on file for {', '.join(unpriced)}, {runs}"
         else:
             total = self.run_cost(timetable)
-            amount = f"{total} a run, {total * timetable.runs_a_month} a month ({runs})"
+            nearest = show_nearest(self.costs[name] for name in timetable.jobs)
+            amount = (
+                f"{total} a run, {total * timetable.runs_a_month} a month ({runs}){f', {nearest}' if nearest else ''}"
+            )
         return f"{amount}{', paused' if timetable.paused else ''}"
 
     def unpriced(self, timetable: Timetable) -> list[str]:
@@ -280,6 +284,7 @@ class Plan:
             sums={each.sum_name: each.sum(costs.values()) for each in FIGURES},
             endless=tuple(name for name, cost in costs.items() if cost.is_endless),
             unpriced=tuple(name for name, cost in costs.items() if cost.unpriced),
+            nearest=show_nearest(costs.values()),
             unknown=self.unknown,
             quota=dict(sorted(add(self.quotas[name] for name in costs).items())),
             expected=sum(self.expected.values()),

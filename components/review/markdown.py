@@ -8,7 +8,7 @@ from functools import partial
 from typing import TypeVar
 
 from vertex_api.errors import visible
-from vertex_api.estimates.prices import CURRENCY, Money
+from vertex_api.estimates.prices import ABOUT, CURRENCY, Money
 from vertex_api.estimates.quota import METRIC_PREFIX
 from vertex_api.names import either
 
@@ -528,7 +528,8 @@ def _costs(review: Review, before: Totals, after: Totals) -> Iterator[str]:
     yield f"| Cost by list price | {_before_title(review)} | after |"
     yield "|---|---:|---:|"
     for each in FIGURES:
-        yield f"| {each.unit} | {each.show(before.sums[each.sum_name])} | {each.show(after.sums[each.sum_name])} |"
+        cells = [f"{ABOUT if side.nearest else ''}{each.show(side.sums[each.sum_name])}" for side in (before, after)]
+        yield f"| {each.unit} | {' | '.join(cells)} |"
     if before.expected or after.expected:
         amounts = [Money(totals.expected).digits for totals in (before, after)]
         yield f"| {CURRENCY} expected by earlier runs | {' | '.join(amounts)} |"
@@ -541,6 +542,8 @@ def _costs(review: Review, before: Totals, after: Totals) -> Iterator[str]:
         )
         if names
     ]
+    if after.nearest:
+        notes.append(f"{ABOUT} counts {after.nearest}, the nearest region with one on file")
     if review.unlisted_count:
         notes.append(
             f"{count_of(review.unlisted_count, 'unchanged resource')} not counted: "

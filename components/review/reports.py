@@ -10,7 +10,7 @@ import pulumi
 
 from vertex_api.estimates.availability import AS_OF, PAGE, REGIONS, accelerator_regions
 from vertex_api.estimates.cost import Cost
-from vertex_api.estimates.prices import ZERO, is_old
+from vertex_api.estimates.prices import ABOUT, ZERO, is_old
 from vertex_api.estimates.quota import (
     METRIC_PREFIX,
     UNKNOWN_METRIC,
@@ -23,7 +23,7 @@ from vertex_api.estimates.quota import (
 from vertex_api.names import closest_name
 
 from ..errors import GrantedQuotasUnknown, QuotaInsufficient
-from ..plan.guardrails import FIGURES
+from ..plan.guardrails import FIGURES, Figure
 from ..plan.plan import PERSISTENT_RESOURCE, Plan, add
 from .granted import fetch
 
@@ -91,7 +91,7 @@ def cost_lines(plan: Plan, today: date) -> list[str]:
     if any(UNKNOWN_METRIC in row[-1] for row in rows):
         lines.append(f"  {UNKNOWN_METRIC} the name of this quota is not on file")
     lines += [f"  {name}: {plan.past[name]}" for name in shown if name in plan.past]
-    lines += _notes(costs, shown)
+    lines += [*_nearest(costs), *_notes(costs, shown)]
     if days and is_old(min(days), today):
         lines.append(f"  The prices as of {min(days)} are more than 90 days old: {_NEWER_PRICES}")
     return lines
@@ -100,7 +100,11 @@ def cost_lines(plan: Plan, today: date) -> list[str]:
 def _cells(cost: Cost) -> list[str]:
     """Return the figures of a job, and how long it may take."""
     figures = [(each, each.of(cost)) for each in FIGURES]
-    cells = ["-" if isinf(figure) else "?" if each.missing(cost) else each.show(figure) for each, figure in figures]
+    about = ABOUT if cost.nearest else ""
+    cells = [
+        "-" if isinf(figure) else "?" if each.missing(cost) else f"{about}{each.show(figure)}"
+        for each, figure in figures
+    ]
     if cost.is_endless:
         return [*cells, "as long as it is there"]
     return [*cells, _duration(cost.max_seconds) + ("" if cost.has_timeout else ", as it has no timeout")]
@@ -108,7 +112,11 @@ def _cells(cost: Cost) -> list[str]:
 
 def _sums(costs: Iterable[Cost]) -> list[str]:
     costs = list(costs)
-    return [each.show(each.sum(costs)) for each in FIGURES]
+    return [f"{_about(each, costs)}{each.show(each.sum(costs))}" for each in FIGURES]
+
+
+def _about(figure: Figure, costs: Iterable[Cost]) -> str:
+    return ABOUT if any(cost.nearest and figure.is_countable(cost) for cost in costs) else ""
 
 
 def _quotas(amounts: Mapping[str, int]) -> str:
@@ -130,6 +138,18 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     return [
         "  " + "  ".join(align(cell, width) for align, cell, width in zip(justify, row, widths, strict=True)).rstrip()
         for row in rows
+    ]
+
+
+def _nearest(costs: Mapping[str, Cost]) -> list[str]:
+    """Return a line for each part that counts with the price of another region, with the jobs that use it."""
+    users: dict[tuple[str, str], list[str]] = {}
+    for name, cost in costs.items():
+        for item in cost.nearest:
+            users.setdefault(item, []).append(name)
+    return [
+        f"  {ABOUT} {item} at the price of {region}, the nearest region with one on file: {_first(names)}"
+        for (item, region), names in users.items()
     ]
 
 

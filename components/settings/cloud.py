@@ -168,7 +168,7 @@ def _prices(declared_prices: shapes.Prices, own_region: str | None = None) -> It
         yield ("asOf",), f'"{declared_prices["asOf"]}" is not a date, such as 2026-07-30'
     if not declared_prices["source"].strip():
         yield ("source",), "is empty; write where the prices come from"
-    known_regions = REGIONS | {region for _, _, region in prices.bundled_prices().table} | {own_region}
+    known_regions = REGIONS | {own_region}
     for kind, known in prices.price_names().items():
         for name, regions in declared_prices.get(kind, {}).items():  # type: ignore[attr-defined]
             if name not in known:

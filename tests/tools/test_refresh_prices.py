@@ -1,25 +1,31 @@
 """Prices anew from the Cloud Billing Catalog API: its SKUs in their documented shape, typed and not recorded."""
 
 import json
+import re
 from datetime import date
 from typing import Any
 
 import pytest
 
 from tools import refresh_prices
-from tools.refresh_prices import DISKS, Row, UnclearPricesError, refresh, render
-from vertex_api.estimates.prices import FILE, Prices
+from tools.refresh_prices import DISKS, SOURCE, Found, Key, parse, refresh, render
+from vertex_api.estimates.availability import REGIONS
+from vertex_api.estimates.prices import FILE, Prices, price_names
 from vertex_api.validation.pools import DISK_TYPES
 
 TODAY = date(2026, 11, 21)
 ON_VERTEX = "Vertex AI: Training/Pipelines on "
-CORE: Row = ("vcpu", "N1", "us-central1", 0.5, "2026-01-01", "billing")
-RAM: Row = ("gb", "N1", "us-central1", 0.5, "2026-01-01", "billing")
-H100: Row = ("accelerator", "NVIDIA_H100_80GB", "us-central1", 0.5, "2026-01-01", "billing")
-A100: Row = ("accelerator", "NVIDIA_TESLA_A100", "us-central1", 0.5, "2026-01-01", "billing")
-A100_80GB: Row = ("accelerator", "NVIDIA_A100_80GB", "us-central1", 0.5, "2026-01-01", "billing")
-SSD: Row = ("disk", "pd-ssd", "us-central1", 0.5, "2026-01-01", "billing")
-TPU: Row = ("accelerator", "TPU_V3", "us-central1", 9.2, "2026-01-01", "catalog")
+CORE: Key = ("vcpu", "N1", "us-central1")
+RAM: Key = ("gb", "N1", "us-central1")
+H100: Key = ("accelerator", "NVIDIA_H100_80GB", "us-central1")
+A100: Key = ("accelerator", "NVIDIA_TESLA_A100", "us-central1")
+A100_80GB: Key = ("accelerator", "NVIDIA_A100_80GB", "us-central1")
+SSD: Key = ("disk", "pd-ssd", "us-central1")
+TPU: Key = ("accelerator", "TPU_V3", "us-central1")
+
+
+def old(*keys: Key) -> Found:
+    return dict.fromkeys(keys, (0.5, "list"))
 
 
 def sku(description: str, nanos: int, *, units: str = "0", unit: str = "h", **other: Any) -> dict[str, Any]:
@@ -59,15 +65,18 @@ CORE_SKUS = (
 )
 
 
-def test_a_price_has_its_sku_and_today() -> None:
-    (row,) = refresh([CORE], *CORE_SKUS, TODAY)
-    assert row == ("vcpu", "N1", "us-central1", 0.03635265, "2026-11-21", "catalog-api")
+def test_a_price_has_its_sku() -> None:
+    assert refresh(old(CORE), *CORE_SKUS) == ({CORE: (0.03635265, SOURCE)}, [])
+
+
+def test_a_price_that_was_not_on_file_is_added() -> None:
+    assert refresh({}, *CORE_SKUS) == ({CORE: (0.03635265, SOURCE)}, [])
 
 
 def test_whole_dollars_and_billionths_add_up() -> None:
     skus = [sku(f"{ON_VERTEX}NVIDIA H100 80GB in Americas", 266033200, units="11")]
-    (row,) = refresh([H100], skus, [sku("NVIDIA H100 80GB GPU running in Americas", 796550608, units="9")], TODAY)
-    assert row[3] == pytest.approx(11.2660332)
+    found, _ = refresh(old(H100), skus, [sku("NVIDIA H100 80GB GPU running in Americas", 796550608, units="9")])
+    assert found[H100][0] == pytest.approx(11.2660332)
 
 
 def test_other_skus_of_the_machine_are_ignored() -> None:
@@ -79,7 +88,7 @@ def test_other_skus_of_the_machine_are_ignored() -> None:
         sku(f"{ON_VERTEX}N1 Predefined Instance Core running in Belgium", 1, regions=["europe-west1"]),
         sku(f"{ON_VERTEX}N1 Predefined Instance Core running in Americas", 1, usage="Preemptible"),
     ]
-    assert refresh([CORE], [*others, *vertex], compute, TODAY) == refresh([CORE], vertex, compute, TODAY)
+    assert refresh(old(CORE), [*others, *vertex], compute) == refresh(old(CORE), vertex, compute)
 
 
 def test_the_two_a100_sizes_are_told_apart() -> None:
@@ -91,12 +100,12 @@ def test_the_two_a100_sizes_are_told_apart() -> None:
         sku("Nvidia Tesla A100 GPU running in Americas", 933908000, units="2"),
         sku("Nvidia Tesla A100 80GB GPU running in Americas", 928080000, units="3"),
     ]
-    found = refresh([A100, A100_80GB], vertex, compute, TODAY)
-    assert [row[3] for row in found] == pytest.approx([3.3739942, 4.517292])
+    found, _ = refresh(old(A100, A100_80GB), vertex, compute)
+    assert [found[A100][0], found[A100_80GB][0]] == pytest.approx([3.3739942, 4.517292])
 
 
 @pytest.mark.parametrize(
-    ("row", "vertex", "compute", "problem"),
+    ("key", "vertex", "compute", "problem"),
     [
         (CORE, [], CORE_SKUS[1], "vcpu N1 in us-central1: exactly one on-demand SKU must match .* found: none"),
         (CORE, CORE_SKUS[0] * 2, CORE_SKUS[1], "found: 0000-0000-0000 Vertex AI: .*; 0000-0000-0000 Vertex AI:"),
@@ -105,42 +114,49 @@ def test_the_two_a100_sizes_are_told_apart() -> None:
         (SSD, [sku(f"{ON_VERTEX}SSD backed PD Capacity", 195500000, unit="GiBy.h")], [], "by GiBy.h, not by GiBy.mo"),
     ],
 )
-def test_unclear_catalog_prices_are_rejected(row: Row, vertex: list[Any], compute: list[Any], problem: str) -> None:
-    with pytest.raises(UnclearPricesError, match=problem):
-        refresh([row], vertex, compute, TODAY)
+def test_unclear_catalog_prices_stay_and_are_named(
+    key: Key, vertex: list[Any], compute: list[Any], problem: str
+) -> None:
+    found, (named,) = refresh(old(key), vertex, compute)
+    assert found[key] == (0.5, "list") and re.search(problem, named)
 
 
-def test_all_that_is_refused_is_named_at_once() -> None:
-    with pytest.raises(UnclearPricesError) as refused:
-        refresh([CORE, RAM, H100], [], [], TODAY)
-    assert len(str(refused.value).splitlines()) == 3
+def test_all_names_and_regions_are_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = set()
+    monkeypatch.setattr(refresh_prices, "_usd", lambda found, kind: asked.add(found) or 1.15)
+    monkeypatch.setattr(refresh_prices, "_single", lambda skus, pattern: pattern)
+    monkeypatch.setattr(refresh_prices, "RATIO", 1.0)
+    known = parse(json.loads(FILE.read_text()))
+    found, problems = refresh(known, [], [])
+    kept = {each for each, (_, source) in found.items() if source != SOURCE}
+    assert problems == [] and {name for _, name, _ in kept if not name.startswith("TPU")} == {
+        *("NVIDIA_RTX_PRO_6000", "hyperdisk-balanced")
+    }
+    names = {(kind, name) for kind, names in price_names().items() for name in names}
+    assert {each[:2] for each in found} | {("accelerator", "TPU7X")} == names
+    assert {region for *_, region in found} == REGIONS
+    assert {*DISKS} <= {*DISK_TYPES}
 
 
-def test_every_row_but_tpus_is_looked_up() -> None:
-    rows = [tuple(row) for row in json.loads(FILE.read_text())["prices"]]
-    with pytest.raises(UnclearPricesError) as refused:
-        refresh(rows, [], [], TODAY)
-    looked_up = [f"{kind} {name} in {region}" for kind, name, region, *_ in rows if not name.startswith("TPU")]
-    assert [line.partition(":")[0] for line in str(refused.value).splitlines()] == looked_up
-    assert {name for kind, name, *_ in rows if kind == "disk"} == {*DISKS} <= {*DISK_TYPES}
-
-
-def test_tpus_keep_their_price_and_their_day() -> None:
-    assert refresh([TPU], [], [], TODAY) == [TPU]
+def test_tpus_keep_their_price_and_their_source() -> None:
+    assert refresh(old(TPU), [], []) == (old(TPU), [])
 
 
 def test_written_prices_are_read_with_sources() -> None:
-    table = json.loads(FILE.read_text())
-    new = refresh([CORE], *CORE_SKUS, TODAY)
-    price = Prices.parse(render(table, [*new, TPU])).find("vcpu", "N1", "us-central1")
+    file = json.loads(FILE.read_text())
+    new, _ = refresh(old(CORE, TPU), *CORE_SKUS)
+    written = Prices.parse(render(file, new, TODAY))
+    price = written.find("vcpu", "N1", "us-central1")
     assert price is not None
-    assert (price.usd, price.as_of) == (0.03635265, "2026-11-21")
-    assert "Cloud Billing Catalog API" in price.source
+    assert (price.usd, price.source.as_of) == (0.03635265, "2026-11-21")
+    assert "Cloud Billing Catalog API" in price.source.text
+    kept = written.find("accelerator", "TPU_V3", "us-central1")
+    assert kept is not None and kept.source.as_of == file["sources"]["list"]["asOf"]
 
 
 def test_the_file_is_as_the_tool_writes_it() -> None:
-    table = json.loads(FILE.read_text())
-    assert render(table, [tuple(row) for row in table["prices"]]) == FILE.read_text()
+    file = json.loads(FILE.read_text())
+    assert render(file, parse(file), TODAY) == FILE.read_text()
 
 
 def test_without_a_key_nothing_is_asked(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

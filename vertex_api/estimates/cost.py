@@ -4,12 +4,21 @@ An estimate, never an invoice. Vertex AI bills vCPUs, memory, accelerators and b
 and flexible start are shown at the price on demand, which has always been above theirs and moves less.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf, isinf
 from typing import Any
 
-from vertex_api.estimates.prices import CURRENCY, HOURS_PER_MONTH, TPU_PRICE_NAMES, ZERO, Money, Prices, price_family
+from vertex_api.estimates.prices import (
+    CURRENCY,
+    HOURS_PER_MONTH,
+    TPU_PRICE_NAMES,
+    WHOLE_MACHINES,
+    ZERO,
+    Money,
+    Prices,
+    price_family,
+)
 from vertex_api.job import Job
 from vertex_api.jobspec import DEFAULT_TIMEOUT, boot_disk
 from vertex_api.machines import Machine, accelerator_of, machine_of
@@ -24,7 +33,8 @@ class Cost:
     """The estimated cost of a job: `hourly`, and `total` if each run takes `max_seconds`, its timeout.
 
     `has_timeout`: the spec sets this timeout. `total` and `max_seconds` are infinite for what runs until it is deleted.
-    `unpriced` names what has no price on file in the region; the sums leave it out. `as_of`: the dates of the prices.
+    `unpriced` names what has no price on file; the sums leave it out. `nearest` is what has none in the region, each
+    with the nearest region whose price the sums have instead. `as_of`: the dates of the prices.
     """
 
     hourly: Money = ZERO
@@ -32,6 +42,7 @@ class Cost:
     max_seconds: float = to_seconds(DEFAULT_TIMEOUT)
     has_timeout: bool = False
     unpriced: tuple[str, ...] = ()
+    nearest: tuple[tuple[str, str], ...] = ()
     as_of: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
 
@@ -39,6 +50,12 @@ class Cost:
     def is_endless(self) -> bool:
         """Whether it runs until somebody deletes it, so that its total cost has no limit."""
         return isinf(self.max_seconds)
+
+
+def show_nearest(costs: Iterable[Cost]) -> str:
+    """Return what costs count with the price of another region, as text, empty if nothing."""
+    pairs = dict.fromkeys(pair for cost in costs for pair in cost.nearest)
+    return ", ".join(f"{item} at the price of {region}" for item, region in pairs)
 
 
 def estimate_cost(job: Job, region: str, prices: Prices) -> Cost:
@@ -57,6 +74,7 @@ def estimate_cost(job: Job, region: str, prices: Prices) -> Cost:
         hourly=hourly * job.parallel_trials,
         total=Money(hourly * job.trials * job.max_seconds / 3600),
         unpriced=tuple(bill.unpriced),
+        nearest=tuple(bill.nearest),
         as_of=frozenset(bill.as_of),
         notes=(*_discounts(job.job_spec), *bill.notes),
     )
@@ -78,11 +96,12 @@ def persistent_cost(pools: Sequence[Mapping[str, Any]], region: str, prices: Pri
 
 @dataclass
 class _Bill:
-    """Looks up prices in one region, and records what has none, with the dates of the others and notes on them."""
+    """Looks up prices in one region, and records what has none there, with the dates of the others, and notes."""
 
     region: str
     prices: Prices
     unpriced: dict[str, None] = field(default_factory=dict)
+    nearest: dict[tuple[str, str], None] = field(default_factory=dict)
     as_of: set[str] = field(default_factory=set)
     notes: dict[str, None] = field(default_factory=dict)
 
@@ -97,8 +116,10 @@ class _Bill:
         elif machine.is_tpu:
             usd += self._tpu(machine, spec)
         else:
-            usd += self._part("vcpu", price_family(name), machine.vcpus, name)
-            usd += self._part("gb", price_family(name), machine.memory_gb, name)
+            family = price_family(name)
+            for part, amount in (("vcpu", machine.vcpus), ("gb", machine.memory_gb)):
+                if family not in WHOLE_MACHINES or self.prices.find(part, family, self.region):
+                    usd += self._part(part, family, amount, name)
             kind, count = machine.accelerator(pool)
             usd += self._part("accelerator", kind, count) if kind else 0.0
         return usd
@@ -114,13 +135,15 @@ class _Bill:
             return 0.0
         return self._part("accelerator", str(kind), 1)
 
-    def _part(self, kind: str, name: str, amount: float, unpriced_as: str = "") -> float:
-        price = self.prices.find(kind, name, self.region)
+    def _part(self, kind: str, name: str, amount: float, shown: str = "") -> float:
+        price = self.prices.nearest(kind, name, self.region)
         if price is None:
-            self.unpriced[unpriced_as or name] = None
+            self.unpriced[shown or name] = None
             return 0.0
-        self.as_of.add(price.as_of)
-        if "unconfirmed" in price.source:
+        if price.region != self.region:
+            self.nearest[shown or name, price.region] = None
+        self.as_of.add(price.source.as_of)
+        if "unconfirmed" in price.source.text:
             self.notes[f"the price of {name} is unconfirmed"] = None
         return price.usd * amount
 

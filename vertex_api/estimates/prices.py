@@ -1,17 +1,19 @@
 """Money, and the list prices of training, each with its region, its date and its source.
 
-`prices.json` is the table: `prices` holds `[kind, name, region, USD, date, source]`, `sources` says what a source is.
-The kinds and their units: `vcpu` (a vCPU for an hour) and `gb` (a GiB of memory for an hour) by machine family,
-`accelerator` (one for an hour), `disk` (a GiB for a month of 730 hours). `tools/refresh_prices.py` writes it anew.
+`prices.json` is the table: `prices` holds USD by kind, name, source and region, `sources` the day and the origin of
+each source, `places` where a region is (degrees north and east of the town that Google names). The kinds and their
+units: `vcpu` (a vCPU for an hour) and `gb` (a GiB of memory for an hour) by machine family, `accelerator` (one for an
+hour), `disk` (a GiB for a month of 730 hours). `tools/refresh_prices.py` writes it anew.
 """
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import date, timedelta
 from functools import cache
+from math import cos, dist, radians, sin
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from vertex_api.machines import MACHINES
 from vertex_api.validation.pools import DISK_TYPES
@@ -27,6 +29,11 @@ MAX_AGE = timedelta(days=90)
 TPU_PRICE_NAMES = {"ct5lp": "TPU_V5_LITEPOD", "ct6e": "TPU_V6E", "tpu7x": "TPU7X"}
 """What the chips of machines with a topology are called, by family: the API has no acceleratorType for the newer."""
 
+WHOLE_MACHINES = frozenset({"G4"})
+"""Families whose accelerators are priced with the vCPUs and the memory beside them: lists have whole machines only."""
+
+_OWN = "own"
+"""The key of the source of a stack's own prices."""
 # Families that Compute Engine prices apart from the family that begins their name.
 _SEPARATE_FAMILIES = {"a3-megagpu": "A3-MEGA", "a3-ultragpu": "A3-ULTRA"}
 _DIGITS = 2
@@ -68,52 +75,101 @@ class Money(float):
 
 
 ZERO = Money()
+ABOUT = "~"
+"""Before an amount in which the price of another region stands for one that is not on file."""
 
 
-@dataclass(frozen=True)
-class Price:
-    """A price in USD, the date as of which it was valid (`2026-07-30`), and its source."""
+class Source(NamedTuple):
+    """Where prices come from, and the date as of which they were valid (`2026-07-30`)."""
+
+    as_of: str
+    text: str
+
+
+class Price(NamedTuple):
+    """A price in USD, its source, and the region in which it applies."""
 
     usd: float
-    as_of: str
-    source: str
+    source: Source
+    region: str
+
+
+Table = Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]
+"""USD by kind, name, key of the source and region. Of two sources, the first counts."""
 
 
 @dataclass(frozen=True)
 class Prices:
-    """Prices by kind, name and region. A price of another region is never used instead of a missing one."""
+    """The prices of a table, and the `places` of regions, by which one is nearest to another."""
 
-    table: Mapping[tuple[str, str, str], Price]
+    sources: Mapping[str, Source]
+    table: Table
+    places: Mapping[str, tuple[float, float]]
+    _nearest: dict[tuple[str, str, str], str | None] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def parse(cls, json_text: str) -> "Prices":
         """Return the prices in the text of a file such as `prices.json`."""
-        table = json.loads(json_text)
-        sources, rows = table["sources"], table["prices"]
-        return cls(
-            {(kind, name, region): Price(usd, date, sources[key]) for kind, name, region, usd, date, key in rows}
-        )
+        file = json.loads(json_text)
+        sources = {key: Source(each["asOf"], each["text"]) for key, each in file["sources"].items()}
+        return cls(sources, file["prices"], file["places"])
+
+    def __iter__(self) -> Iterator[tuple[str, str, Price]]:
+        """Yield the kind, the name and the price of each."""
+        for kind, names in self.table.items():
+            for name in names:
+                for region in self.regions(kind, name):
+                    if price := self.find(kind, name, region):
+                        yield kind, name, price
+
+    def regions(self, kind: str, name: str) -> list[str]:
+        """Return the regions in which a name has a price on file."""
+        by_source = self.table.get(kind, {}).get(name, {})
+        return list(dict.fromkeys(region for regions in by_source.values() for region in regions))
 
     def find(self, kind: str, name: str, region: str) -> Price | None:
         """Return the price of a name in a region, None if it is not on file."""
-        return self.table.get((kind, name, region))
+        for key, regions in self.table.get(kind, {}).get(name, {}).items():
+            if region in regions:
+                return Price(regions[region], self.sources[key], region)
+        return None
 
-    def override(self, rows: Iterable[tuple[str, str, str, Price]]) -> "Prices":
-        """Return these prices, replaced or extended by rows: rows of kind, name, region and price."""
-        return Prices({**self.table, **{(kind, name, region): price for kind, name, region, price in rows}})
+    def nearest(self, kind: str, name: str, region: str) -> Price | None:
+        """Return the price in a region, or in the nearest one that has it on file; None if no place is known."""
+        if price := self.find(kind, name, region):
+            return price
+        key = kind, name, region
+        if key not in self._nearest:
+            self._nearest[key] = self._nearest_region(*key)
+        return self.find(kind, name, found) if (found := self._nearest[key]) else None
+
+    def _nearest_region(self, kind: str, name: str, region: str) -> str | None:
+        if (here := self.places.get(region)) is None:
+            return None
+        known = [each for each in self.regions(kind, name) if each in self.places]
+        return min(known, key=lambda each: (dist(_point(self.places[each]), _point(here)), each), default=None)
+
+    def override(self, source: Source, own: Mapping[str, Mapping[str, Mapping[str, float]]]) -> "Prices":
+        """Return these prices, replaced or extended by those of a source: USD by kind, name and region."""
+        table = {kind: dict(names) for kind, names in self.table.items()}
+        for kind, names in own.items():
+            for name, regions in names.items():
+                table[kind][name] = {_OWN: regions, **table[kind].get(name, {})}
+        return Prices({**self.sources, _OWN: source}, table, self.places)
+
+
+def _point(place: tuple[float, float]) -> tuple[float, float, float]:
+    """Return a place on a sphere: the shorter the way between two through it, the shorter that around it."""
+    north, east = map(radians, place)
+    return cos(north) * cos(east), cos(north) * sin(east), sin(north)
 
 
 def prices_with(own: Mapping[str, Any] | None) -> Prices:
     """Return the bundled prices with a stack's own in their place, by kind, then name, then region."""
-    bundled = bundled_prices()
     if own is None:
-        return bundled
-    return bundled.override(
-        (kind, name, region, Price(usd, own["asOf"], own["source"]))
-        for kind in KINDS
-        for name, regions in own.get(kind, {}).items()
-        for region, usd in regions.items()
-    )
+        return bundled_prices()
+    source = Source(own["asOf"], own["source"])
+    return bundled_prices().override(source, {kind: own.get(kind, {}) for kind in KINDS})
 
 
 @cache

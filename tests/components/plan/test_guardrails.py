@@ -267,19 +267,38 @@ def test_cost_limits_apply_to_all_jobs_together(tmp_path: Path, rules: dict[str,
         )
 
 
+B200 = "a4-highgpu-8g, acceleratorType: NVIDIA_B200"
+ON_B200 = JOBS.replace(
+    "n1-standard-8, acceleratorType: NVIDIA_TESLA_T4, acceleratorCount: 1", f"{B200}, acceleratorCount: 8"
+)
+P4 = JOBS.replace("n1-standard-8, acceleratorType: NVIDIA_TESLA_T4", "n1-standard-8, acceleratorType: NVIDIA_TESLA_P4")
+IN_BELGIUM = CLOUD_INCLUDING.replace("us-central1", "europe-west1")
+
+
 def test_a_cost_limit_requires_prices(tmp_path: Path) -> None:
-    jobs = JOBS.replace(
-        "n1-standard-8, acceleratorType: NVIDIA_TESLA_T4", "n1-standard-8, acceleratorType: NVIDIA_TESLA_P4"
-    )
-    base = CLOUD_INCLUDING.replace("us-central1", "europe-west1")
-    (found,) = problems(tmp_path, stack({"maxHourlyCost": 100}, base), jobs=jobs)
+    (found,) = problems(tmp_path, stack({"maxHourlyCost": 100}, IN_BELGIUM), jobs=ON_B200)
     assert found == (
-        "jobs.yaml:6: customJobs.train: guardrails.maxHourlyCost: no price on file for NVIDIA_TESLA_P4 in "
+        "jobs.yaml:6: customJobs.train: guardrails.maxHourlyCost: no price on file for a4-highgpu-8g, NVIDIA_B200 in "
         "europe-west1; add it under vertex-training:prices"
     )
+    parts = {"vcpu": "A4", "gb": "A4", "accelerator": "NVIDIA_B200"}
+    own = {kind: {name: {"europe-west1": 0.01}} for kind, name in parts.items()}
+    own |= {"asOf": "2026-11-01", "source": "our contract"}  # type: ignore[dict-item]
+    priced = f"{IN_BELGIUM}  vertex-training:prices: {json.dumps(own)}\n"
+    assert load(tmp_path, stack({"maxHourlyCost": 500}, priced), jobs=ON_B200).plan.costs["train"].unpriced == ()
+
+
+def test_a_cost_limit_counts_the_nearest_price_and_says_so(tmp_path: Path) -> None:
+    assert load(tmp_path, stack({"maxHourlyCost": 100}, IN_BELGIUM), jobs=P4).plan.costs["train"].unpriced == ()
+    nearest = "by list price (NVIDIA_TESLA_P4 at the price of europe-west4); allowed: "
+    train, search = problems(tmp_path, stack({"maxHourlyCost": 1}, IN_BELGIUM), jobs=P4)
+    assert nearest in train and "at the price of" not in search
+    (both,) = problems(tmp_path, stack({"maxHourlyCost": 5}, IN_BELGIUM), jobs=P4)
+    assert nearest in both and "most expensive: train 3.96, " in both
     own = {"asOf": "2026-11-01", "source": "our contract", "accelerator": {"NVIDIA_TESLA_P4": {"europe-west1": 0.7}}}
-    priced = f"{base}  vertex-training:prices: {json.dumps(own)}\n"
-    assert load(tmp_path, stack({"maxHourlyCost": 100}, priced), jobs=jobs).plan.costs["train"].unpriced == ()
+    priced = f"{IN_BELGIUM}  vertex-training:prices: {json.dumps(own)}\n"
+    said = problems(tmp_path, stack({"maxHourlyCost": 1}, priced), jobs=P4)
+    assert said and not [each for each in said if "at the price of" in each]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Reviews as Markdown: `python -m tests.components.review.recorded_previews` writes the golden files anew."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -111,6 +112,15 @@ def test_a_secret_stays_hidden_in_a_review() -> None:
     step["diffReasons"] = step["replaceReasons"] = ["secrets"]
     text = render_markdown(build_review(parse(recorded)))
     assert "because of `secrets` `[secret]` → `[secret]`: `train`" in text
+
+
+def test_a_review_marks_prices_of_another_region() -> None:
+    review = build_review(parse(read_recorded("machine-change")))
+    assert review.after and "~" not in render_markdown(review)
+    text = render_markdown(replace(review, after=replace(review.after, nearest="NVIDIA_L4 at the price of us-east1")))
+    (hourly,) = [line for line in text.splitlines() if line.startswith("| USD an hour |")]
+    assert [cell.startswith(" ~") for cell in hourly.split("|")[2:4]] == [False, True]
+    assert "- ~ counts NVIDIA_L4 at the price of us-east1, the nearest region with one on file\n" in text
 
 
 def test_changes_of_the_base_are_told_apart() -> None:

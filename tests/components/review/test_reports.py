@@ -116,6 +116,20 @@ def test_unpriced_jobs_come_first_outside_the_sum() -> None:
     assert "  The sum is without 1 job with no price on file" in found
 
 
+def test_prices_of_another_region_are_marked_and_named() -> None:
+    far = replace(job(30), nearest=(("NVIDIA_H200_141GB", "europe-west1"),))
+    found = shown({"far": far, "plain": job(50)})
+    assert found[0] == "Cost in us-central1: ~8.00 USD an hour, ~80.00 USD at most"
+    assert [row(found, name)[:2] for name in ("far", "plain", "stack")] == [
+        ["~3.00", "~30.00"],
+        ["5.00", "50.00"],
+        ["~8.00", "~80.00"],
+    ]
+    assert "  ~ NVIDIA_H200_141GB at the price of europe-west1, the nearest region with one on file: far" in found
+    without = shown({"far": replace(far, unpriced=("NVIDIA_B200",)), "plain": job(50)})
+    assert without[0] == "Cost in us-central1: 5.00 USD an hour, 50.00 USD at most"
+
+
 def test_old_prices_are_said_to_be_old() -> None:
     old = "  The prices as of 2026-11-01 are more than 90 days old: upgrade vertex-training, or set "
     newest, oldest = (shown({"a": job(1)}, date(2027, 1, day))[-1] for day in (30, 31))

@@ -28,9 +28,9 @@ schedules:
 )
 
 
-def shown(root: Path, jobs: str) -> list[str]:
+def shown(root: Path, jobs: str, region: str = "us-central1") -> list[str]:
     """The lines that a preview shows."""
-    settings = load(root, CLOUD_INCLUDING, jobs=jobs)
+    settings = load(root, CLOUD_INCLUDING.replace("us-central1", region), jobs=jobs)
     with mock.patch.object(pulumi.runtime, "is_dry_run", lambda: True), mock.patch.object(pulumi.log, "info") as info:
         show_cost(settings.plan)
     (call,) = info.call_args_list
@@ -76,6 +76,15 @@ def test_a_run_without_a_price_is_said(tmp_path: Path) -> None:
     unknown = "n1-standard-4, acceleratorType: NVIDIA_B200, acceleratorCount: 8"
     text = JOBS.replace("n1-standard-4", unknown.replace("n1-standard-4", "a4-highgpu-8g"))
     assert any("no price on file for" in line and "weekly" in line for line in shown(tmp_path, text))
+
+
+def test_a_run_names_prices_of_another_region(tmp_path: Path) -> None:
+    gpus = "n1-standard-4, acceleratorType: NVIDIA_TESLA_V100, acceleratorCount: 1"
+    lines = shown(tmp_path, JOBS.replace("n1-standard-4", gpus), "us-east4")
+    nearest = ", NVIDIA_TESLA_V100 at the price of us-east1"
+    assert [line.partition(": ")[0] for line in lines if line.endswith((nearest, f"{nearest}, paused"))] == [
+        *("  hourly", "  weekly")
+    ]
 
 
 def test_quotas_and_regions_of_scheduled_jobs_are_checked(tmp_path: Path) -> None:

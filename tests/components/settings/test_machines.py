@@ -26,7 +26,7 @@ T4: dict[str, Any] = {
     "machineSpec": {"machineType": "n1-standard-8", "acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 1}
 }
 UNPRICED: dict[str, Any] = {
-    "machineSpec": {"machineType": "a3-ultragpu-8g", "acceleratorType": "NVIDIA_H200_141GB", "acceleratorCount": 8}
+    "machineSpec": {"machineType": "a4-highgpu-8g", "acceleratorType": "NVIDIA_B200", "acceleratorCount": 8}
 }
 FILE = "stacks/Pulumi.dev.yaml"
 # N1: 0.2452797 USD an hour with its disk, as in tests/vertex_api/estimates/test_cost.py; `train` is two hours: 0.49.
@@ -106,7 +106,7 @@ def test_guardrails_skip_invalid_machines(tmp_path: Path, machine: str, base: st
             [UNPRICED],
             {"maxHourlyCost": 100, "maxTotalCost": 100},
             f"{FILE}:6: vertex-training:persistentResource: guardrails.maxHourlyCost: no price on file for "
-            "hyperdisk-balanced, a3-ultragpu-8g, NVIDIA_H200_141GB in us-central1; add it under vertex-training:prices",
+            "a4-highgpu-8g, NVIDIA_B200 in us-central1; add it under vertex-training:prices",
         ),
         (
             [N1],
@@ -148,14 +148,13 @@ def test_machines_add_to_hourly_cost_and_quota(tmp_path: Path) -> None:
 
 def test_unpriced_machines_are_in_no_sum(tmp_path: Path) -> None:
     found = shown(load(tmp_path, stack(UNPRICED, include=["jobs.yaml"]), jobs=JOBS))
-    assert row(found, PERSISTENT_RESOURCE).startswith("persistentResource  ?  -  as long as it is there  a3_cpus 224")
+    assert row(found, PERSISTENT_RESOURCE).startswith("persistentResource  ?  -  as long as it is there  ")
     assert row(found, "stack").startswith("stack  0.25  0.49  ")
-    missing = "hyperdisk-balanced, a3-ultragpu-8g, NVIDIA_H200_141GB"
+    missing = "a4-highgpu-8g, NVIDIA_B200"
     assert f"  persistentResource: no price on file for {missing}" in found
     assert "  The sum is without persistentResource with no price on file" in found
-    both = shown(
-        load(tmp_path, stack(UNPRICED, base=CLOUD.replace("us-central1", "us-west1"), include=["jobs.yaml"]), jobs=JOBS)
-    )
+    jobs = JOBS.replace("{machineType: n1-standard-4}", json.dumps(UNPRICED["machineSpec"]))
+    both = shown(load(tmp_path, stack(UNPRICED, include=["jobs.yaml"]), jobs=jobs))
     assert "  The sum is without 1 job and persistentResource with no price on file" in both
 
 

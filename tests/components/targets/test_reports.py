@@ -36,7 +36,7 @@ def test_a_preview_reports_program_jobs(tmp_path: Path) -> None:
         run(tmp_path, "off", preview=True)
     assert warned.call_args.args[0].startswith("NVIDIA_H100_80GB is not offered for training in europe-west9 ")
     assert "(large)" in warned.call_args.args[0]
-    assert "large: no price on file for " in logged.call_args.args[0]
+    assert "Cost in europe-west9: ~101.03 USD an hour" in logged.call_args.args[0]
 
 
 @pytest.mark.parametrize("preview", [True, False])

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.vertex_api.jobs import custom_job, edited, pipeline, tuning_job, tuning_pipeline
-from vertex_api.estimates.cost import Cost, estimate_cost, persistent_cost
-from vertex_api.estimates.prices import Price, bundled_prices, price_names
+from vertex_api.estimates.cost import Cost, estimate_cost, persistent_cost, show_nearest
+from vertex_api.estimates.prices import Source, bundled_prices, price_names
 from vertex_api.estimates.quota import needed_quota as needs_of_a_job
 from vertex_api.estimates.quota import persistent_quota
 from vertex_api.job import Job
@@ -19,6 +19,7 @@ SSD_100 = 0.0267808219  # 100 x 0.1955 / 730
 N1_STANDARD_4 = 0.21849885  # 4 x 0.03635265 + 15 x 0.00487255
 RESERVED = {"reservationAffinity": {"reservationAffinityType": "ANY_RESERVATION"}}
 POOLS = ("jobSpec", "workerPoolSpecs")
+OURS = Source("2026-11-01", "our contract")
 
 
 def pool(machine_type: str, replicas: int = 1, **machine: Any) -> dict[str, Any]:
@@ -114,30 +115,37 @@ def test_discounts_are_noted_but_not_subtracted(scheduling: dict[str, Any], mach
     assert (found.hourly, found.notes, plain.notes) == (plain.hourly, (note,), ())
 
 
+H200 = {"acceleratorType": "NVIDIA_H200_141GB", "acceleratorCount": 8}
+
+
 @pytest.mark.parametrize(
     ("machine", "region", "missing"),
     [
-        (pool("n1-standard-4"), "us-west1", ("pd-ssd", "n1-standard-4")),
-        (
-            pool("a3-highgpu-8g", acceleratorType="NVIDIA_H100_80GB", acceleratorCount=8),
-            "europe-west4",
-            ("a3-highgpu-8g", "NVIDIA_H100_80GB"),
-        ),
-        (
-            pool("a3-megagpu-8g", acceleratorType="NVIDIA_H100_MEGA_80GB", acceleratorCount=8),
-            REGION,
-            ("a3-megagpu-8g", "NVIDIA_H100_MEGA_80GB"),
-        ),
-        (
-            pool("a3-ultragpu-8g", acceleratorType="NVIDIA_H200_141GB", acceleratorCount=8),
-            REGION,
-            ("hyperdisk-balanced", "a3-ultragpu-8g", "NVIDIA_H200_141GB"),
-        ),
-        (pool("n1-standard-4") | {"diskSpec": {"bootDiskType": "hyperdisk-balanced"}}, REGION, ("hyperdisk-balanced",)),
+        (pool("a3-ultragpu-8g", **H200), REGION, ("hyperdisk-balanced", "a3-ultragpu-8g", "NVIDIA_H200_141GB")),
+        (pool("n1-standard-4"), "moon-north1", ("pd-ssd", "n1-standard-4")),
+        (pool("tpu7x-standard-4t", tpuTopology="2x2x1"), REGION, ("TPU7X",)),
     ],
 )
 def test_parts_without_a_price_are_named(machine: dict[str, Any], region: str, missing: tuple[str, ...]) -> None:
     assert of(machine, region=region).unpriced == missing
+
+
+def test_the_nearest_region_prices_what_has_none() -> None:
+    gpus = {"acceleratorType": "NVIDIA_TESLA_P4", "acceleratorCount": 1}
+    found = of(pool("n1-standard-4", **gpus), region="europe-west1")
+    assert (found.unpriced, found.nearest) == ((), (("NVIDIA_TESLA_P4", "europe-west4"),))
+    # in europe-west1 4 x 0.03998895 + 15 x 0.00536015, and a P4 of europe-west4
+    assert found.hourly == pytest.approx(0.24035805 + 0.7245 + SSD_100)
+    assert of(pool("n1-standard-4", **gpus), region="europe-west4").nearest == ()
+
+
+def test_what_counts_by_another_region_is_told_by_region() -> None:
+    in_belgium = of(pool("a3-highgpu-8g", **{**H200, "acceleratorType": "NVIDIA_H100_80GB"}), region="europe-west1")
+    in_paris = of(pool("n1-standard-4"), region="europe-west9")
+    assert show_nearest([in_belgium, in_paris, in_paris]) == (
+        "a3-highgpu-8g, NVIDIA_H100_80GB at the price of us-central1; "
+        "pd-ssd, n1-standard-4 at the price of europe-west1"
+    )
 
 
 def test_jobs_on_a_persistent_resource_cost_nothing() -> None:
@@ -147,18 +155,15 @@ def test_jobs_on_a_persistent_resource_cost_nothing() -> None:
 
 
 def test_own_prices_override_the_table() -> None:
-    mine = bundled_prices().override([("vcpu", "N1", REGION, Price(0.01, "2026-11-01", "our contract"))])
+    mine = bundled_prices().override(OURS, {"vcpu": {"N1": {REGION: 0.01}}})
     found = estimate_cost(Job(CUSTOM_JOB, custom_job()), REGION, mine)
     assert found.hourly == pytest.approx(4 * 0.01 + 15 * 0.00487255 + SSD_100)
     assert found.as_of == {"2026-11-01", "2026-07-30"}
 
 
 def test_every_machine_type_uses_priceable_names() -> None:
-    everything = bundled_prices().override(
-        (kind, name, REGION, Price(1.0, "2026-01-01", "test"))
-        for kind, names in price_names().items()
-        for name in names
-    )
+    own = {kind: {name: {REGION: 1.0} for name in names} for kind, names in price_names().items()}
+    everything = bundled_prices().override(OURS, own)
     for found in MACHINES.values():
         counts_by_type = found.accelerators
         kinds = [(kind, counts[:1] or (1,)) for kind, counts in counts_by_type.items()] or [("", (0,))]
@@ -221,5 +226,5 @@ def test_autoscaled_pools_count_their_maximum_and_note_minimum() -> None:
 
 
 def test_unpriced_parts_are_named_without_a_minimum_cost() -> None:
-    found = persistent(scaled(1, 4, diskSpec={"bootDiskType": "hyperdisk-balanced"}))
-    assert (found.unpriced, found.notes) == (("hyperdisk-balanced",), (ALWAYS,))
+    found = persistent(scaled(1, 4, machineSpec={"machineType": "a4-highgpu-8g"}))
+    assert (found.unpriced, found.notes[-1]) == (("hyperdisk-balanced", "a4-highgpu-8g", "NVIDIA_B200"), ALWAYS)

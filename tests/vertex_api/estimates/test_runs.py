@@ -69,7 +69,7 @@ def test_a_search_costs_the_hours_of_its_trials() -> None:
     ("fields", "is_billed"),
     [
         (job(), False),
-        (job(pool("a3-megagpu-8g")), True),
+        (job(pool("a4-highgpu-8g")), True),
         (job(persistentResourceId="training"), True),
         (tuning_job(), True),  # without trials, their time is unknown
     ],
