@@ -14,7 +14,7 @@ import os
 import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,9 @@ from vertex_api.validation.formats import Violation
 
 from . import files, providers
 from .errors import UploadFailed
+from .plan.arguments import read_arguments
 from .plan.program import Foundation, default_foundation
+from .plan.training import place
 from .runtime.resource import DynamicResource, Provider
 from .runtime.storage import store
 from .schema import shapes
@@ -74,8 +76,8 @@ class PythonPackage(DynamicResource):
 
     Outputs: `uri`, known in a preview; `reference` is the same as plain text.
 
-    Errors: `pulumi up` fails with `errors.UploadFailed` if the staging folder does not take the package, or if its
-    files have changed since the preview.
+    Errors: `errors.DeclarationErrors` for wrong arguments. `pulumi up` fails with `errors.UploadFailed` if the staging
+    folder does not take the package, or if its files have changed since the preview.
     """
 
     output_names = ("uri",)
@@ -92,6 +94,8 @@ class PythonPackage(DynamicResource):
         *,
         foundation: Foundation | None = None,
     ) -> None:
+        rules = partial(violations, Path.cwd())
+        args = read_arguments(args, place(f'PythonPackage "{name}"'), rules, PythonPackageArgs)
         foundation = foundation or default_foundation()
         distribution = SourceDistribution.of(Path.cwd(), name, args)
         self.reference = f"{foundation.defaults.folder}/{PACKAGE_FOLDER}/{name}-{distribution.tag}.tar.gz"

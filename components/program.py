@@ -2,19 +2,25 @@
 
 import asyncio
 import gc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pulumi
 
+from vertex_api.scalars import quote
+from vertex_api.validation.formats import Violation
+
 from .data import lock
 from .data.lock import LockedData
 from .errors import DeclarationErrors, Problem
+from .plan.arguments import read_arguments
 from .plan.program import Foundation, join, offer_foundation, require_sums
+from .plan.training import place
 from .review.reports import show_reports
 from .runtime import engine
 from .runtime.resource import PerRun
+from .schema import formats
 from .schema.shapes import TrainingStackArgs
 from .settings.settings import RUNS, Settings
 from .stack import Images, JobResource, Jobs, Packages, Schedules, Sources
@@ -55,10 +61,11 @@ class TrainingStack(pulumi.ComponentResource):
     def __init__(
         self, name: str, args: TrainingStackArgs | None = None, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        own: dict[str, Any] = {**(args or {})}
+        resource = f'TrainingStack "{name}"'
+        own = read_arguments(args or {}, place(resource), _prefix_violations)
         prefix = own.pop("prefix", "")
         _take(name, prefix)
-        self.settings = Settings.load(own, prefix, name)
+        self.settings = Settings.load(own, prefix, resource)
         require_sums(self.settings.plan)
         super().__init__("vertex-training:index:TrainingStack", name, None, opts)
         show_reports(self.settings.plan)
@@ -101,6 +108,13 @@ class TrainingStack(pulumi.ComponentResource):
         if self.schedules.resources:
             found["schedules"] = {name: each.status for name, each in self.schedules.resources.items()}
         return found
+
+
+def _prefix_violations(args: Mapping[str, Any]) -> Iterator[Violation]:
+    prefix = args.get("prefix", "")
+    if not isinstance(prefix, str) or not formats.is_name(f"{prefix}x"):
+        message = "is not what names begin with: lower-case letters, digits, -, _ and ., the first a letter or digit"
+        yield ("prefix",), f"{quote(prefix)} {message}"
 
 
 def _report_unlocked(settings: Settings, data: Mapping[str, LockedData]) -> None:

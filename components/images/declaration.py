@@ -34,8 +34,38 @@ def is_built_here(image: shapes.Image) -> bool:
     return "context" in image or "package" in image
 
 
+def built_violations(root: Path, image: shapes.Image) -> Iterator[Violation]:
+    """Find what keeps an image that a program makes from being built. Its files may be anywhere."""
+    yield from _key_violations(image)
+    if elsewhere := [key for key in ("uri", "stack") if key in image]:
+        yield (elsewhere[0],), "names an image that is built elsewhere; give it to the job as its imageUri"
+    folder = image.get("context", image.get("package", {}).get("path", "."))
+    if not (root / folder).is_dir():
+        yield ("context",) if "context" in image else ("package", "path"), f'"{folder}" is not a folder in {root.name}/'
+
+
 def image_violations(root: Path, image: shapes.Image) -> Iterator[Violation]:
     """Find every rule that a declared image breaks; `root` is the project's folder."""
+    yield from _key_violations(image)
+    if len(origins := image.keys() & _OPTIONS.keys()) != 1:
+        return
+    (origin,) = origins
+    if origin == "uri" and not interpolation.is_unresolved(image["uri"]) and not IMAGE.matches(image["uri"]):
+        yield ("uri",), IMAGE.mismatch(image["uri"])
+    elif origin == "context":
+        misplaced = _folder_violations(root, ("context",), image["context"])
+        yield from misplaced or _dockerfile_violations(root, image)
+        if not misplaced:
+            yield from _secret_violations(image)
+    elif origin == "package":
+        declared = image["package"]
+        misplaced = _folder_violations(root, ("path",), declared["path"])
+        for key, message in misplaced or package.violations(root / declared["path"], declared):
+            yield ("package", *key), message
+
+
+def _key_violations(image: shapes.Image) -> Iterator[Violation]:
+    """Find keys of which an image has none or too many."""
     origins = [key for key in _OPTIONS if key in image]
     if len(origins) != 1:
         sources = (
@@ -49,18 +79,6 @@ def image_violations(root: Path, image: shapes.Image) -> Iterator[Violation]:
             yield (option,), "is for a Dockerfile of your own; a package's is generated, so leave this out"
         else:
             yield (option,), f"says how to build an image, but {origin} names one that is built elsewhere"
-    if origin == "uri" and not interpolation.is_unresolved(image["uri"]) and not IMAGE.matches(image["uri"]):
-        yield ("uri",), IMAGE.mismatch(image["uri"])
-    elif origin == "context":
-        misplaced = _folder_violations(root, ("context",), image["context"])
-        yield from misplaced or _dockerfile_violations(root, image)
-        if not misplaced:
-            yield from _secret_violations(image)
-    elif origin == "package":
-        declared = image["package"]
-        misplaced = _folder_violations(root, ("path",), declared["path"])
-        for key, message in misplaced or package.violations(root / declared["path"], declared):
-            yield ("package", *key), message
 
 
 def _folder_violations(root: Path, key: tuple[str, ...], folder: str) -> list[Violation]:

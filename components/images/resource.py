@@ -14,13 +14,15 @@ from vertex_api.names import join_names
 
 from .. import files, providers
 from ..errors import BuildFailed, DockerUnavailable
+from ..plan.arguments import read_arguments
 from ..plan.program import Foundation, default_foundation
+from ..plan.training import place
 from ..runtime.resource import DynamicResource, Provider
 from ..schema import shapes
 from . import builders, registry
 from .cloud_build import CloudBuilder
 from .context import BuildContext, DockerfileContext
-from .declaration import cloud_build_input
+from .declaration import built_violations, cloud_build_input
 from .package import PackageContext
 
 TrainingImageArgs = shapes.Image
@@ -72,8 +74,9 @@ class TrainingImage(DynamicResource):
 
     Outputs: `uri`, known in a preview, and `digest`; `reference` is the `uri` as plain text.
 
-    Errors: `errors.ContextUnusable` if the folder cannot be read, already in a preview. `pulumi up` fails with
-    `errors.BuildFailed` and the end of the build's log, or says that Docker or the registry does not answer.
+    Errors: `errors.DeclarationErrors` for wrong arguments, and `errors.ContextUnusable` if the folder cannot be read,
+    both already in a preview. `pulumi up` fails with `errors.BuildFailed` and the end of the build's log, or says that
+    Docker or the registry does not answer.
     """
 
     output_names = ("uri", "digest")
@@ -95,6 +98,8 @@ class TrainingImage(DynamicResource):
         foundation: Foundation | None = None,
         secrets: Mapping[str, pulumi.Input[str]] | None = None,
     ) -> None:
+        rules = partial(built_violations, Path.cwd())
+        args = read_arguments(args, place(f'TrainingImage "{name}"'), rules, TrainingImageArgs)
         foundation = foundation or default_foundation()
         context = build_context(Path.cwd(), args)
         self.build_context = context

@@ -29,7 +29,7 @@ from ..schema import shapes
 from ..settings.offline import NoStack
 from ..settings.settings import Settings
 from . import checkout, drill, inputs, report
-from .runner import Runner, RunRefused, Source, changed, in_order, references, split_assignments
+from .runner import Runner, RunRefused, Source, changed, in_order, references, refuse_bare_vars, split_assignments
 from .target import throw_away
 
 _NOT_DECLARED = "is not declared in the stack's files: a job of a Python program cannot be rehearsed"
@@ -62,7 +62,6 @@ def rehearse(options: Options) -> int:
     It is 1 if a job failed, and 2 if nothing was rehearsed for what standard error says.
     """
     try:
-        own = _own_size(options.set)
         faults = list(dict.fromkeys(filter(None, options.drill.split(","))))
         for fault in [fault for fault in faults if fault not in drill.FAULTS]:
             raise RunRefused(
@@ -78,6 +77,7 @@ def rehearse(options: Options) -> int:
         objects = options.inputs.absolute() if options.inputs else None
         source = Source.read(Path.cwd(), options.stack or (preview.stack if preview else None), options.secret)
         os.chdir(source.root)
+        own = _own_size(options.set, source)
         rehearser = _Rehearser(source, own, objects)
         wanted = rehearser.wanted(preview, options.only)
         with throw_away() as folder:
@@ -102,9 +102,11 @@ def rehearse(options: Options) -> int:
     return int(any(job["outcome"] == "failed" for job in rehearsal["jobs"]))
 
 
-def _own_size(assignments: Sequence[str]) -> shapes.Rehearse:
+def _own_size(assignments: Sequence[str], source: Source) -> shapes.Rehearse:
     """Return what `--set` makes of all jobs. Raises RunRefused and DeclarationErrors."""
     variables, others = split_assignments(assignments, _FORMS)
+    if others:
+        refuse_bare_vars(others, shapes.Rehearse.__annotations__, source.settings({}).vars)
     size, misshapen = canonicalize(shapes.Rehearse, {**others, **({"vars": variables} if variables else {})})
     if misshapen:
         raise DeclarationErrors([Problem("--set", show_path(each.path), each.message) for each in misshapen])

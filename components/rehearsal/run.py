@@ -5,21 +5,31 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from vertex_api.errors import VertexError, without_log_link
-from vertex_api.messages import set_at, truncate
+from vertex_api.messages import message_fields, set_at, truncate
 from vertex_api.names import short_state
 
 from ..errors import ComponentError
 from ..plan.training import Training
 from ..settings.offline import NoStack
 from ..settings.settings import Settings
-from .runner import Ended, Runner, RunRefused, Source, changed, in_order, references, split_assignments
+from .runner import (
+    Ended,
+    Runner,
+    RunRefused,
+    Source,
+    changed,
+    in_order,
+    references,
+    refuse_bare_vars,
+    split_assignments,
+)
 from .target import throw_away
 
 _EXIT_STATUS = re.compile(r"non-zero status of (\d+)")
@@ -36,7 +46,7 @@ def run(name: str, stack: str | None, assignments: Sequence[str], secrets: Seque
         source = Source.read(Path.cwd(), stack, secrets)
         settings = source.settings(variables, variables)
         chain = _chain(source, settings, name)
-        chain[-1] = _assigned(chain[-1], fields)
+        chain[-1] = _assigned(chain[-1], fields, settings.vars)
         if missing := source.missing_secrets(chain):
             raise RunRefused(f"{name} {missing}")
         output = output.absolute() if output else None
@@ -64,10 +74,11 @@ def _chain(source: Source, settings: Settings, name: str) -> list[Training]:
     return chain
 
 
-def _assigned(training: Training, fields: Mapping[str, Any]) -> Training:
-    """Return a job with other values in its fields. Raises DeclarationErrors if it is then invalid."""
+def _assigned(training: Training, fields: Mapping[str, Any], variables: Collection[str]) -> Training:
+    """Return a job with other values in its fields. Raises RunRefused, and DeclarationErrors if it is then invalid."""
     if not fields:
         return training
+    refuse_bare_vars(fields, message_fields(training.kind.typed_dict), variables)
     body = json.loads(json.dumps(training.job.fields))
     for path, value in fields.items():
         try:

@@ -6,6 +6,7 @@ is there already is not built again.
 
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic.alias_generators import to_camel
 
 from vertex_api.job import TUNING_JOB, Job, job_results
 from vertex_api.messages import show_path
@@ -80,6 +82,16 @@ def split_assignments(assignments: Sequence[str], forms: str) -> tuple[dict[str,
         else:
             others[key] = value
     return variables, others
+
+
+def refuse_bare_vars(fields: Iterable[str], known: Collection[str], variables: Collection[str]) -> None:
+    """Raise RunRefused for a path that begins with a var and not with a known field: `lr` in place of `vars.lr`."""
+    for path in fields:
+        name = re.split(r"[.\[]", path)[0]
+        if to_camel(name) in known or (closest_name(name, known) and name not in variables):
+            continue
+        if variable := closest_name(name, variables):
+            raise RunRefused(f"--set: {name}: unknown field; did you mean {VARS}{variable}?")
 
 
 class Source:

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Required, TypedDict
@@ -10,10 +10,10 @@ from typing import Any, Required, TypedDict
 import pulumi
 
 from vertex_api.job import Job
-from vertex_api.names import Kind
+from vertex_api.names import Kind, closest_name, did_you_mean
 from vertex_api.schedules import Overlap, ScheduleRequest
 from vertex_api.validation.formats import Violation
-from vertex_api.validation.shape import canonicalize
+from vertex_api.validation.shape import MUST_BE_OBJECT, canonicalize
 
 from ..jobs.resources import (
     CustomJob,
@@ -23,6 +23,7 @@ from ..jobs.resources import (
     TrainingPipeline,
     TrainingPipelineArgs,
 )
+from ..plan.arguments import read_arguments
 from ..plan.program import Foundation, default_foundation
 from ..plan.training import Timetable, Training, place, title
 from ..runtime.resource import refuse_options, when_known
@@ -95,6 +96,8 @@ class Schedule(pulumi.ComponentResource):
         *,
         foundation: Foundation | None = None,
     ) -> None:
+        plain = {key: each for key, each in args.items() if key != "jobs"} if isinstance(args, Mapping) else args
+        read_arguments(plain, place(title(_SCHEDULE, name)), lambda _: _key_violations(args))
         foundation = foundation or default_foundation()
         cron, jobs, time_zone = args["cron"], args["jobs"], args.get("time_zone", "UTC")
         paused, overlap = args.get("paused", False), args.get("overlap", "skip")
@@ -150,6 +153,21 @@ def schedule_id_prefix(project: str, stack: str) -> str:
 def _slug(*parts: str) -> str:
     slug = "_".join(re.sub(r"[^a-z0-9-]", "-", part.lower()) for part in parts)
     return slug if slug[:1].isalpha() else f"s{slug}"
+
+
+def _key_violations(args: Mapping[str, Any]) -> Iterator[Violation]:
+    """Find arguments that are missing, unknown or of another type than what reads them expects."""
+    known = ScheduleArgs.__annotations__
+    unknown = [key for key in args if key not in known]
+    yield from (((key,), f"unknown field{did_you_mean(key, known)}") for key in unknown)
+    missing = {"cron", "jobs"} - args.keys() - {closest_name(key, known) for key in unknown}
+    yield from (((key,), "is required") for key in sorted(missing))
+    jobs = args.get("jobs", {})
+    if not isinstance(jobs, Mapping):
+        yield ("jobs",), MUST_BE_OBJECT
+    else:
+        wrong = [job for job, template in jobs.items() if not isinstance(template, JobTemplate)]
+        yield from ((("jobs", job), "must be a JobTemplate, of the job's class and its fields") for job in wrong)
 
 
 def _argument_violations(name: str, fields: Mapping[str, Any], jobs: Mapping[str, JobTemplate]) -> list[Violation]:

@@ -1,7 +1,7 @@
 """SourceFile: a YAML or JSON file that a user wrote, read strictly with libyaml, which knows the line of each key."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -83,6 +83,19 @@ class SourceFile:
             return None
         finally:
             loader.dispose()
+
+
+@dataclass(frozen=True)
+class GivenFile(SourceFile):
+    """A stack file in place of some of whose `keys` a program gives others, as arguments of a `resource`."""
+
+    resource: str = ""
+    keys: Collection[str] = ()
+
+    def problem(self, path: KeyPath, message: str) -> Problem:
+        if path and path[0] in self.keys:
+            return Problem(self.resource, show_path(path), message)
+        return super().problem(path, message)
 
 
 def checkout(root: Path) -> Path:

@@ -54,6 +54,7 @@ class Declared:
     trainings: list[Training] = field(default_factory=list)
     timetables: list[Timetable] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    variables: Mapping[str, Any] = field(default_factory=dict)
 
 
 def parse(
@@ -99,6 +100,7 @@ class _Parser:
                 break
             self._refuse(entry, first_problems(_var_violations(entry.value)))
         variables = {name: entry.value for name, entry in {**entries["vars"], **self._own_vars}.items()}
+        self.declared.variables = variables
         # Their URI depends on the region alone. Names of images are in lower case, so none can be equal.
         google_images = {"reductionServer": jobspec.reduction_server_image(stack.get("region", ""))}
         self._names: Names = {

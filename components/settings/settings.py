@@ -24,7 +24,7 @@ from ..plan.training import Timetable, Training
 from ..runtime import state
 from ..runtime.engine import defer_pulumi_gcp
 from ..schema import shapes
-from ..schema.source import SourceFile
+from ..schema.source import GivenFile
 from . import cloud, names
 from .declarations import parse
 from .entries import SECTIONS, load
@@ -64,6 +64,8 @@ class Settings:
     """The Python packages, by name."""
     data: Mapping[str, Data]
     """The data that jobs train on, by name."""
+    vars: Mapping[str, Any]
+    """The values of `${vars.NAME}`."""
     secrets: Mapping[str, str]
     """The values of `${secrets.NAME}`, decrypted."""
     plan: Plan
@@ -72,18 +74,18 @@ class Settings:
     """What the names of Pulumi resources begin with."""
 
     @classmethod
-    def load(cls, args: Mapping[str, Any] | None = None, prefix: str = "", name: str = "") -> "Settings":
+    def load(cls, args: Mapping[str, Any] | None = None, prefix: str = "", resource: str = "") -> "Settings":
         """Return the settings of the running Pulumi program: those of its stack, with keys of `args` in their place.
 
-        `guardrails` among them add to those of the stack. `name` is that of the `TrainingStack`, for messages. A
-        project's number that is not given is looked up, by Pulumi's Google provider. Raises DeclarationErrors, and
-        ProjectNumberUnknown if that fails.
+        `guardrails` among them add to those of the stack. `resource` is how messages name what has those arguments:
+        `TrainingStack "west"`. A project's number that is not given is looked up, by Pulumi's Google provider. Raises
+        DeclarationErrors, and ProjectNumberUnknown if that fails.
         """
         import pulumi
         from pulumi.runtime import config as runtime_config
 
         given = dict(args or {})
-        argument = limits.Argument(f'TrainingStack "{name}"', given.pop(limits.KEY)) if limits.KEY in given else None
+        argument = limits.Argument(resource, given.pop(limits.KEY)) if limits.KEY in given else None
         own = {f"{NAMESPACE}:{key}": _encode(value) for key, value in given.items()}
         # A unit test with Pulumi's mocks sets the second alone (`pulumi.runtime.set_all_config`).
         config = {**runtime_config.get_config_env(), **runtime_config.CONFIG.get(), **own}
@@ -91,7 +93,15 @@ class Settings:
             config[NUMBER] = _look_up_number(project)
         secrets, records = runtime_config.get_config_secret_keys_env(), state.read_texts(f"{prefix}{RUNS}")
         return cls.load_from_config(
-            pulumi.get_project(), pulumi.get_stack(), Path.cwd(), config, prefix, secrets, records, argument=argument
+            pulumi.get_project(),
+            pulumi.get_stack(),
+            Path.cwd(),
+            config,
+            prefix,
+            secrets,
+            records,
+            argument=argument,
+            arguments=(resource, given.keys()),
         )
 
     @classmethod
@@ -106,17 +116,18 @@ class Settings:
         records: Callable[[], Mapping[str, str]] = dict,
         given: Collection[str] = (),
         argument: limits.Argument | None = None,
+        arguments: tuple[str, Collection[str]] = ("", ()),
     ) -> "Settings":
         """Return the settings of a stack's config (`{"vertex-training:target": "local", …}`) and its included files.
 
         `secret_keys` are the keys that are encrypted. `records` looks up those of earlier runs, by job. The vars that
-        are `given` come from the option `--set`. `argument` has the guardrails that a `TrainingStack` is given. Raises
-        DeclarationErrors with all problems.
+        are `given` come from the option `--set`. `argument` has the guardrails that a `TrainingStack` is given,
+        `arguments` its name in messages and its other keys. Raises DeclarationErrors with all problems.
         """
         name = f"stacks/Pulumi.{stack}.yaml"
         file = root / name
         # For its line numbers only: its values come from the engine, with secrets decrypted.
-        stack_file = SourceFile(name, file.read_bytes() if file.is_file() else b"", f"{NAMESPACE}:")
+        stack_file = GivenFile(name, file.read_bytes() if file.is_file() else b"", f"{NAMESPACE}:", *arguments)
         values, violations = stack_values(config)
         problems = [stack_file.problem(*violation) for violation in first_problems(violations)]
         if is_cloud := values.get("target") == "gcp":
@@ -168,6 +179,7 @@ class Settings:
             images=declared.images,
             packages=declared.packages,
             data=declared.data,
+            vars=declared.variables,
             secrets=values.get("secrets", {}),
             plan=plan,
             prefix=prefix,

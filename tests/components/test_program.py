@@ -11,7 +11,7 @@ import pulumi
 import pulumi_gcp
 import pytest
 from pulumi.runtime import config
-from vertex_training import CustomJob, TrainingStack
+from vertex_training import CustomJob, PythonPackage, Schedule, TrainingImage, TrainingStack
 from vertex_training.errors import DeclarationErrors, ProjectNumberUnknown
 from vertex_training.jobs.identity import own_labels
 
@@ -193,10 +193,54 @@ def test_a_stack_with_a_prefix_may_come_later(made: Callable[..., Graph]) -> Non
     assert found.parent("CustomJob/later-train") == "TrainingStack/training"
 
 
-def test_arguments_are_validated_as_a_stack_file_is(made: Callable[..., Graph]) -> None:
-    arguments: Any = {"guardrails": {"maxHourlyCosts": 1}}
-    with pytest.raises(DeclarationErrors, match="maxHourlyCosts"):
-        made(lambda: TrainingStack("training", arguments))
+def late() -> Any:
+    return pulumi.Output.from_input("later")
+
+
+SLIPS: list[tuple[Callable[[str, Any], object], Any, str]] = [
+    (TrainingStack, {"regoin": "us-west1"}, "regoin: unknown field; did you mean region?"),
+    (TrainingStack, {"guardrails": {"maxHourlyCosts": 1}}, "guardrails.maxHourlyCosts: unknown field; did you mean"),
+    (TrainingStack, {"region": 3}, 'region: "3" is not the name of a region'),
+    (TrainingStack, {"include": ["none.yaml"]}, 'include[0]: "none.yaml" matches no file'),
+    (TrainingStack, {"customJobs": {"x": {"jobSpc": {}}}}, "customJobs.x.jobSpc: unknown field; did you mean jobSpec?"),
+    (TrainingStack, lambda: {"vars": {"a": [late()]}}, "vars.a[0]: is an Output, and is read before outputs are known"),
+    (TrainingStack, {"include": [Path("a")]}, "include[0]: PosixPath('a') must be a text, a number"),
+    (TrainingStack, {"prefix": "West "}, 'prefix: "West " is not what names begin with'),
+    (TrainingStack, ["region"], "must be an object with named fields"),
+    (TrainingImage, {"contxt": "."}, "contxt: unknown field; did you mean context?"),
+    (TrainingImage, lambda: {"context": late()}, "context: is an Output, and is read before"),
+    (TrainingImage, {"context": "none"}, 'context: "none" is not a folder in '),
+    (TrainingImage, {"uri": "python"}, "uri: names an image that is built elsewhere"),
+    (TrainingImage, {"context": ".", "package": {"path": ".", "baseImage": "python"}}, "needs exactly one of: "),
+    (PythonPackage, {"pth": "."}, "pth: unknown field; did you mean path?"),
+    (PythonPackage, {"path": "none"}, 'path: "none" is not a folder with a pyproject.toml'),
+    (Schedule, {"crn": "0 2 * * *", "jobs": {}}, "crn: unknown field; did you mean cron?"),
+    (
+        Schedule,
+        {"cron": "0 2 * * *", "timezone": "UTC", "jobs": {}},
+        "timezone: unknown field; did you mean time_zone?",
+    ),
+    (Schedule, {"cron": "0 2 * * *", "jobs": {"a": SPEC}}, "jobs.a: must be a JobTemplate"),
+    (Schedule, lambda: {"cron": late(), "jobs": {}}, "cron: is an Output"),
+    (Schedule, {}, "cron: is required"),
+]
+
+
+@pytest.mark.parametrize(("component", "arguments", "message"), SLIPS)
+def test_a_slip_names_the_component_and_argument(
+    made: Callable[..., Graph], component: type, arguments: Any, message: str
+) -> None:
+    with pytest.raises(DeclarationErrors) as caught:
+        made(lambda: component("west", arguments() if callable(arguments) else arguments), is_preview=True, **CLOUD)
+    assert f'{component.__name__} "west": {message}' in str(caught.value)
+
+
+def test_a_slip_of_the_stack_file_names_that(made: Callable[..., Graph]) -> None:
+    own: Any = {"region": "us-west1", "regoin": "us-west1"}
+    with pytest.raises(DeclarationErrors) as caught:
+        made(lambda: TrainingStack("west", own), **CLOUD, **{"vertex-training:lables": "{}"})
+    places = [each.place for each in caught.value.problems]
+    assert sorted(places) == ['TrainingStack "west"', "stacks/Pulumi.stack.yaml"]
 
 
 @pytest.mark.parametrize(

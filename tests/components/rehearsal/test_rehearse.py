@@ -284,6 +284,7 @@ def test_a_size_is_no_part_of_the_job(project: Write) -> None:
         ({"timeout": "fast"}, Options(), "customJobs.train.rehearse.timeout: "),
         ({"args": ["${secrets.a}"]}, Options(), "customJobs.train.rehearse.args[0]: "),
         ({}, Options(set=["maxTrials=1"]), "--set: maxTrials: "),
+        ({"vars": {"code": 1}}, Options(set=["code=1"]), "--set: code: unknown field; did you mean vars.code?"),
         ({}, Options(set=["timeout"]), "--set: timeout must be vars.NAME=VALUE, timeout=DURATION"),
         ({}, Options(only=["trian"]), "--only: trian is no job of this stack; did you mean train?"),
         ({}, Options(against=Path("jobs.yaml")), "jobs.yaml: is not the file of a rehearsal"),

@@ -143,6 +143,7 @@ def test_no_image_is_built_without_its_secrets(
         (("train", "dev", ["vars.cod=1"], [], None), "  --set: vars.cod: nothing uses it"),
         (("train", None, ["jobSpec.workerPoolSpecs[0].containerSpec.args[1]=b"], [], None), "--set: jobSpec.work"),
         (("train", None, ["args[0]=b"], [], None), "--set: args: unknown field"),
+        (("train", None, ["cod=vars"], [], None), "--set: cod: unknown field; did you mean vars.code?"),
         (("train", None, ["jobSpec.workerPoolSpecs[4].replicaCount=1"], [], None), "--set: jobSpec.workerPoolSpecs[4]"),
         (("train", None, ["jobSpec.scheduling.timeout=fast"], [], None), "--set: jobSpec.scheduling.timeout: "),
         (("train", None, [], ["nowhere"], None), "--secret: the variable nowhere is not set"),

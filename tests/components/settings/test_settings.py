@@ -29,6 +29,7 @@ def test_a_stack_requires_only_its_target(tmp_path: Path) -> None:
         images={},
         packages={},
         data={},
+        vars={},
         secrets={},
         plan=Plan({"target": "local"}, pools=[]),
     )
