@@ -10,6 +10,7 @@ from vertex_api.names import Kind
 from ..plan.training import deletion_policy
 from ..schema import interpolation
 from ..schema.interpolation import Tables
+from . import identity
 
 REPLACING = ("spec", "secrets", "jobs", "tensorboard", "data", "rerun", "parent", "adopt")
 """An edit of one of these replaces a submitted job."""
@@ -74,6 +75,11 @@ class Inputs:
     def digests(self) -> list[str]:
         """The digests of its data, each with its name."""
         return [f"{name} {summary['digest']}" for name, summary in sorted(self.data.items())]
+
+    @property
+    def token(self) -> str:
+        """What is equal for equal jobs of one resource, as `identity.job_token` says."""
+        return identity.job_token(self.spec, self.owner, self.secrets, self.rerun, self.referenced, self.digests)
 
     @property
     def error_prefix(self) -> str:

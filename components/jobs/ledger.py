@@ -140,4 +140,4 @@ def _remove_marked(
                 for job in jobs
                 if is_removable(job["labels"].get(MARK_LABEL, "")) and not submitted.is_settled(job["name"])
             }
-            remove_orphans(api.client, full_stack, removable)
+            remove_orphans(api, full_stack, removable)

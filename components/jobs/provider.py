@@ -25,14 +25,14 @@ from vertex_api.studies import count_ended, find_best
 from ..errors import SubmitFailed
 from ..plan import rules
 from ..plan.training import deletion_policy, parse_spec
-from ..runtime import pacing, target
+from ..runtime import engine, holders, pacing, target
 from ..runtime.resource import Provider
 from ..runtime.target import Target, one_line_errors
 from ..schema import interpolation
 from ..schema.interpolation import Tables
 from . import lookup, runs, submission
 from .inputs import REPLACING, REPLACING_ADOPTED, Inputs
-from .removal import remove
+from .removal import FOUND_REASON, remove, stays
 
 
 class JobProvider(Provider):
@@ -95,7 +95,7 @@ class JobProvider(Provider):
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
         if news.get("adopt"):
             return dynamic.UpdateResult(self._outputs(news))
-        return dynamic.UpdateResult({**news, **_results(olds), "run": olds["run"]})
+        return dynamic.UpdateResult({**news, **_kept(olds), "run": olds["run"]})
 
     def _outputs(self, props: dict[str, Any]) -> dict[str, Any]:
         """Return the outputs of a resource once its job exists: adopted by name, found again, or submitted."""
@@ -104,8 +104,14 @@ class JobProvider(Provider):
             api = target.resolve(inputs.parent)
             results = lookup.referenced_values(api, inputs)
             tables = inputs.tables(results)
-            job = (_adopt if inputs.adopt else submission.submit)(api, inputs, tables)
-            return {**props, **_results({"results": results}), "run": _run(api, job, inputs.parent)}
+            urn, is_found = engine.requested_urn(), False
+            if inputs.adopt:
+                job = _adopt(api, inputs, tables)
+            else:
+                job, is_found = submission.submit(api, inputs, tables, urn)
+            holders.current().take(urn, job["name"])
+            kept = _kept({"results": results, holders.FOUND: is_found})
+            return {**props, **kept, "run": _run(api, job, inputs.parent)}
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         inputs = Inputs.parse(self.kind, props)
@@ -122,16 +128,26 @@ class JobProvider(Provider):
         tables = inputs.tables(props.get("results") or {})
         actual = stored_job(self.kind, job).fields
         spec = drifted_spec(inputs.spec.fields, actual, tables)
-        return self.read_result(id_, {**props, "spec": spec}, **_results(props), run=run)
+        return self.read_result(id_, {**props, "spec": spec}, **_kept(props), run=run)
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
         """Delete the job, cancel it, or leave it as it is, as `lifecycle.onDelete` says."""
         inputs, name = Inputs.parse(self.kind, props), ResourceName.parse(id_)
         submission.submitted().settle(id_)
+        others = holders.current().release(engine.requested_urn(), id_)
         if inputs.on_delete == "keep":
             return
+        if others.holder:
+            print(f"{inputs.name}: goes on as {holders.tail(others.holder)}", flush=True)  # noqa: T201
+            return
         with one_line_errors(f"{inputs.name}: not deleted"):
-            remove(target.resolve(inputs.parent).client, name, inputs.name, keep_record=inputs.on_delete == "cancel")
+            api = target.resolve(inputs.parent)
+            if not others.is_known:
+                print(stays(api, name, inputs.name, "the state cannot be read, and may have it elsewhere"), flush=True)  # noqa: T201
+            elif props.get(holders.FOUND):
+                print(stays(api, name, inputs.name, FOUND_REASON), flush=True)  # noqa: T201
+            else:
+                remove(api.client, name, inputs.name, keep_record=inputs.on_delete == "cancel")
 
 
 class CustomJobProvider(JobProvider):
@@ -243,9 +259,11 @@ def _hide_secrets(value: Any, tables: Tables) -> Any:
     return interpolation.map_texts(value, hide)
 
 
-def _results(props: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of references to results of other jobs, as they were when the job was submitted."""
-    return {"results": props["results"]} if props.get("results") else {}
+def _kept(outputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those outputs that stay as they were when the job was submitted: the values of its references to results
+    of other jobs, and whether it was found.
+    """
+    return {key: outputs[key] for key in ("results", holders.FOUND) if outputs.get(key)}
 
 
 def _run(api: Target, job: Mapping[str, Any], parent: str, took: str | None = None) -> dict[str, Any]:

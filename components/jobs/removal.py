@@ -1,25 +1,28 @@
 """Removal of jobs from the API: one job, or the orphans of a stack, which it has submitted and no state records."""
 
-import json
-import subprocess
 import time
 from collections.abc import Mapping, Set
 from contextlib import suppress
+from typing import Any
 
 from vertex_api.client import Client
 from vertex_api.errors import InvalidRequest, NotFound
-from vertex_api.names import TERMINAL_STATES, TRAINING_PIPELINE, ResourceName, location_name
+from vertex_api.job import stored_job
+from vertex_api.names import KINDS, TERMINAL_STATES, TRAINING_PIPELINE, JobJson, Kind, ResourceName, location_name
 from vertex_api.pipelines import backing_job_name
 
 from ..errors import SubmitFailed
-from ..runtime import engine
-from .identity import stack_filter
+from ..plan.rules import TOKEN_LABEL
+from ..runtime import engine, holders
+from ..runtime.target import Target
+from ..schema import interpolation
+from .identity import own_labels, stack_filter
+from .inputs import Inputs
 
 CANCEL_SECONDS = 900.0
 """How long to wait for a cancelled job to end before its deletion is left to the next run. Google gives no figure: a
 job of many replicas takes minutes, and a tuning job ends when all its trials have."""
 _REPORT_SECONDS = 60.0
-_EXPORT_SECONDS = 120
 _CANCELLING = {"JOB_STATE_CANCELLING", "PIPELINE_STATE_CANCELLING"}
 
 
@@ -36,6 +39,11 @@ def remove(client: Client, name: ResourceName, display_name: str, *, keep_record
             if name.kind == TRAINING_PIPELINE:
                 _delete_backing_job(client, name)
             client.delete(name)
+
+
+def stays(api: Target, name: ResourceName, display_name: str, reason: str) -> str:
+    """Return the line on a job that is not removed, because it may be somebody else's."""
+    return f"{display_name}: {name} stays: {reason}; if nobody needs it: {api.links.cancel(name)}"
 
 
 def _cancel(client: Client, name: ResourceName, display_name: str, awaited: Set[str]) -> None:
@@ -61,52 +69,89 @@ def _cancel(client: Client, name: ResourceName, display_name: str, awaited: Set[
 
 
 def _delete_backing_job(client: Client, pipeline: ResourceName) -> None:
-    """Delete the job that a pipeline has run.
+    """Delete the job that a pipeline has run, if it is of the pipeline's own project and region.
 
     Vertex AI leaves that job when its pipeline is deleted (docs/fidelity.md, captures). It is deleted first, because
     its name is known from its pipeline alone. The model stays, as all outputs of jobs do.
     """
-    if job := backing_job_name(client.require(pipeline)):
-        # Its record costs nothing, so it may stay if the service does not delete it.
-        with suppress(NotFound, InvalidRequest):
-            client.delete(ResourceName.parse(job))
+    if backing := backing_job_name(client.require(pipeline)):
+        job = ResourceName.parse(backing)
+        if (job.project, job.region) == (pipeline.project, pipeline.region):
+            # Its record costs nothing, so it may stay if the service does not delete it.
+            with suppress(NotFound, InvalidRequest):
+                client.delete(job)
 
 
-def remove_orphans(client: Client, full_stack: str, display_names: Mapping[str, str]) -> None:
-    """Remove those jobs that the stack `organization/project/stack` does not record, and print a line for each.
+def remove_orphans(api: Target, full_stack: str, display_names: Mapping[str, str]) -> None:
+    """Remove those jobs that a killed run of the stack `organization/project/stack` has left, with a line for each.
 
-    `display_names` are for messages, by resource name. If the state cannot be read, nothing is removed. The job that a
-    pipeline runs has the pipeline's labels, and no state records it: it is removed with its pipeline. Raises
-    VertexError, and SubmitFailed for a job that does not end.
+    `display_names` are for messages, by resource name. A job is removed if the state does not record it, and proves
+    that its creation was under way; one that may be somebody else's is named. The job that a pipeline runs has the
+    pipeline's labels, and no state records it: it is removed with its pipeline. Raises VertexError, and SubmitFailed
+    for a job that does not end.
     """
-    if not display_names:
+    run, client = holders.current(), api.client
+    names = [name for name in display_names if not run.has(name)]
+    if not names:
         return
-    recorded = recorded_ids(full_stack)
-    if recorded is None:
+    state = run.state(full_stack)
+    if state is None:
         shown = ", ".join(sorted(display_names))
         print(f"{shown}: may be left of a run that was killed; the state cannot be read", flush=True)  # noqa: T201
         return
-    orphans = {name: ResourceName.parse(name) for name in display_names if name not in recorded}
+    orphans = {name: ResourceName.parse(name) for name in names if name not in state.ids}
     parents = {location_name(each.project, each.region) for each in orphans.values() if each.kind != TRAINING_PIPELINE}
     filter_ = stack_filter(full_stack.partition("/")[2])
     pipelines = (each for parent in parents for each in client.list(TRAINING_PIPELINE, parent, filter_))
     backing_jobs = {backing_job_name(each) for each in pipelines}
     for name, resource_name in orphans.items():
-        if name not in backing_jobs:
-            shown = display_names[name]
-            print(f"{shown}: removing {name}, which a killed run has left", flush=True)  # noqa: T201
-            remove(client, resource_name, shown)
+        shown = display_names[name]
+        with suppress(NotFound):
+            if name in backing_jobs:
+                continue
+            if was_being_created(state, client.require(resource_name)):
+                print(f"{shown}: removing {name}, which a killed run has left", flush=True)  # noqa: T201
+                remove(client, resource_name, shown)
+            else:
+                print(stays(api, resource_name, shown, FOUND_REASON), flush=True)  # noqa: T201
 
 
-def recorded_ids(full_stack: str) -> set[str] | None:
-    """Return the ids of all resources in the state of `organization/project/stack`; None if it cannot be read.
+FOUND_REASON = "no state of this stack has submitted it for certain, and another stack may have it"
 
-    A provider is told of one resource at a time, so this asks the `pulumi` command (it takes half a second).
+
+def was_being_created(state: holders.State, job: JobJson) -> bool:
+    """Return whether a state proves that it was about to record a job: its creation was under way in a killed run.
+
+    A pipeline's proof is that of the job that it runs, too.
     """
-    command = ["pulumi", "stack", "export", "--stack", full_stack, "--non-interactive"]
-    try:
-        export = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_EXPORT_SECONDS)
-        resources = json.loads(export.stdout)["deployment"].get("resources", [])
-    except (OSError, subprocess.SubprocessError, ValueError, KeyError):
-        return None
-    return {resource["id"] for resource in resources if "id" in resource}
+    kind, labels = ResourceName.parse(job["name"]).kind, job.get("labels", {})
+    for type_, given in state.creating:
+        declared = next((each for each in KINDS.values() if each.type == type_), None)
+        if declared in (kind, TRAINING_PIPELINE):
+            with suppress(KeyError, TypeError, ValueError, AttributeError):  # what is encrypted proves nothing
+                if _is_that(Inputs.parse(declared, given), kind, job, labels):
+                    return True
+    return False
+
+
+def _is_that(inputs: Inputs, kind: Kind, job: JobJson, labels: Mapping[str, str]) -> bool:
+    """Return whether a job, or the pipeline that runs it, is what a resource with these inputs submits."""
+    token = labels.get(TOKEN_LABEL, "")
+    if not own_labels(inputs.owner, token).items() <= labels.items():
+        return False
+    if not inputs.secrets:
+        return inputs.token == token
+    # The state has them encrypted, so that their token is not known.
+    return inputs.spec.kind == kind and _agrees(inputs.spec.fields, stored_job(kind, job).fields)
+
+
+def _agrees(declared: Any, actual: Any) -> bool:
+    """Return whether a job has what is declared, apart from references."""
+    if isinstance(declared, Mapping) and isinstance(actual, Mapping):
+        return all(_agrees(value, actual.get(key)) for key, value in declared.items())
+    if isinstance(declared, list) and isinstance(actual, list):
+        return len(declared) == len(actual) and all(map(_agrees, declared, actual))
+    if interpolation.is_unresolved(declared):
+        return True
+    # The service ends the URI of a folder with a slash, and leaves zeros out.
+    return actual in (declared, f"{declared}/") or (actual is None and not declared)

@@ -16,37 +16,64 @@ from vertex_api.names import JobJson, Kind, ResourceName, short_state
 
 from ..errors import SubmitFailed
 from ..plan.rules import MARK_LABEL, TOKEN_LABEL
-from ..runtime import engine
+from ..runtime import engine, holders
 from ..runtime.target import Target
 from ..schema import interpolation
 from . import identity
 from .failures import explain_refusals
 from .inputs import Inputs
-from .removal import remove, remove_orphans
+from .removal import remove, remove_orphans, was_being_created
 
 _UNUSABLE_STATES = {"FAILED", "CANCELLING", "CANCELLED", "EXPIRED"}
 
 
-def submit(api: Target, inputs: Inputs, tables: interpolation.Tables) -> JobJson:
-    """Return the job that stands for a resource: an equivalent one that exists already, or a new one.
+def submit(api: Target, inputs: Inputs, tables: interpolation.Tables, urn: str) -> tuple[JobJson, bool]:
+    """Return the job that stands for a resource, and whether it is one that another state may have as well.
 
-    Other jobs that this stack has submitted for the resource are removed first. `tables` have the values of the
-    references in its spec. Raises VertexError and SubmitFailed.
+    It is an equivalent one that exists already, or a new one. Other jobs that this stack has submitted for the resource
+    are removed first. `tables` have the values of the references in its spec. Raises VertexError and SubmitFailed.
     """
-    kind = inputs.spec.kind
-    token = identity.job_token(
-        inputs.spec, inputs.owner, inputs.secrets, inputs.rerun, inputs.referenced, inputs.digests
-    )
-    labels = identity.own_labels(inputs.owner, token)
-    jobs = submitted().jobs(api, kind, inputs.stack)
-    equivalent = jobs.usable(token)
-    ledger = next((each for each in identity.covering(inputs.stack) if inputs.name in each.names), None)
-    if ledger:
-        labels[MARK_LABEL] = ledger.mark(inputs.name)
-        orphans = [name for name in jobs.names(labels[MARK_LABEL]) if not equivalent or name != equivalent["name"]]
-        remove_orphans(api.client, ledger.full_stack, dict.fromkeys(orphans, inputs.name))
-    if equivalent:
-        return equivalent
+    jobs = submitted().jobs(api, inputs.spec.kind, inputs.stack)
+    # Two resources with one token are one job, also if they are created at the same time.
+    with jobs.alone(inputs.token):
+        job, is_found = _find(jobs, inputs, urn) or (None, False)
+        labels = identity.own_labels(inputs.owner, inputs.token)
+        ledger = _ledger(inputs)
+        if ledger:
+            labels[MARK_LABEL] = ledger.mark(inputs.name)
+            orphans = [name for name in jobs.names(labels[MARK_LABEL]) if not job or name != job["name"]]
+            remove_orphans(api, ledger.full_stack, dict.fromkeys(orphans, inputs.name))
+        if not job:
+            job = _submit(api, inputs, tables, labels, jobs)
+            jobs.add(inputs.token, job)
+        return job, is_found
+
+
+def _ledger(inputs: Inputs) -> identity.LedgerRecord | None:
+    return next((each for each in identity.covering(inputs.stack) if inputs.name in each.names), None)
+
+
+def _find(jobs: "_StackJobs", inputs: Inputs, urn: str) -> tuple[JobJson, bool] | None:
+    """Return an equivalent job, and whether another state may have it; None if there is none.
+
+    A job that this very URN has is about to be deleted: with `pulumi up --replace`, the resource runs anew.
+    """
+    while job := jobs.usable(inputs.token):
+        run = holders.current()
+        ledger = _ledger(inputs)
+        state = run.state(ledger.full_stack) if ledger else run.own_state(urn)
+        if state is None:
+            return job, not run.has(job["name"])
+        if urn not in state.ids.get(job["name"], ()):
+            is_own = job["name"] in state.ids or run.has(job["name"]) or was_being_created(state, job)
+            return job, job["name"] in state.found or not is_own
+        submitted().settle(job["name"])
+    return None
+
+
+def _submit(
+    api: Target, inputs: Inputs, tables: interpolation.Tables, labels: Mapping[str, str], jobs: "_StackJobs"
+) -> JobJson:
     if inputs.data:
         # Imported here, because most jobs have no locked data.
         from ..data.verify import verify
@@ -56,12 +83,12 @@ def submit(api: Target, inputs: Inputs, tables: interpolation.Tables) -> JobJson
     job["labels"] = {**job.get("labels", {}), **labels}
     with explain_refusals(inputs.spec, api):
         return api.client.create(
-            kind,
+            inputs.spec.kind,
             api.parent,
             job,
             check_before=partial(engine.require_alive, inputs.error_prefix),
-            find_created=lambda: next(iter(jobs.new(token)), None),
-            keep_first=partial(jobs.keep_first, token, inputs.name),
+            find_created=lambda: next(iter(jobs.new(inputs.token)), None),
+            keep_first=partial(jobs.keep_first, inputs.token, inputs.name),
         )
 
 
@@ -103,6 +130,16 @@ class _StackJobs:
         self._filter = identity.stack_filter(stack)
         self._lock = threading.Lock()
         self._by_label: dict[str, list[JobJson]] | None = None
+        self._created: dict[str, list[JobJson]] = {}
+        self._turns: dict[str, threading.Lock] = {}
+
+    def alone(self, token: str) -> threading.Lock:
+        """Return the lock of those who submit a job with a token."""
+        return self._turns.setdefault(token, threading.Lock())
+
+    def add(self, token: str, job: JobJson) -> None:
+        """Record that this run has submitted a job."""
+        self._created.setdefault(token, []).append(job)
 
     def usable(self, token: str) -> JobJson | None:
         """Return the newest job with a token that is active or has succeeded, as it is now; None if there is none.
@@ -110,7 +147,8 @@ class _StackJobs:
         A listed job is fetched again, because its state may have changed since. A list might lag behind what a killed
         run has posted: Google promises fresh results of `get` alone (AIP-121), but no lag is known of jobs.
         """
-        jobs = self._listed(token)
+        mine = [job for job in self._created.get(token, []) if not self._run.is_settled(job["name"])]
+        jobs = [*self._listed(token), *mine]
         while newest := _newest_usable(jobs):
             with suppress(NotFound):
                 job = self._api.client.require(ResourceName.parse(newest["name"]))

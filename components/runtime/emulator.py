@@ -26,6 +26,7 @@ from vertex_api.jobspec import EGRESS, LOG_LIMIT_MB, PIDS_LIMIT
 
 from .. import providers
 from ..errors import EmulatorFailed, SubmitFailed
+from . import engine, holders
 from .resource import DynamicResource, Provider
 
 MARKER_HEADER = "x-vertex-emulator"
@@ -235,6 +236,7 @@ def _replace(name: str, key: str, value: Mapping[str, Any]) -> None:
         new_file.replace(file)
 
 
+_ID = "emulator"
 _CONTAINER_DEFAULTS = {"pidsLimit": PIDS_LIMIT, "logLimitMb": LOG_LIMIT_MB, "egress": EGRESS}
 
 
@@ -246,7 +248,8 @@ class EmulatorProvider(Provider):
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
         _keep_secrets(props, props.get("secrets"))
         start(serve_options(props))
-        return dynamic.CreateResult("emulator", dict(props))
+        holders.current().take(engine.requested_urn(), _ID)
+        return dynamic.CreateResult(_ID, dict(props))
 
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
         """Restart the emulator if an option of its start has changed; it reads secrets when they are asked for."""
@@ -260,7 +263,10 @@ class EmulatorProvider(Provider):
         """Return what is recorded: whether the emulator runs does not matter, as every call to it starts it."""
         return self.read_result(id_, props)
 
-    def delete(self, _id: str, props: dict[str, Any]) -> None:
+    def delete(self, id_: str, props: dict[str, Any]) -> None:
+        """Stop the emulator, unless it goes on under another URN: then its secrets and its process are that one's."""
+        if not holders.current().release(engine.requested_urn(), id_).is_last:
+            return
         _keep_secrets(props, None)
         stop(only_if_idle=True)
 

@@ -107,6 +107,18 @@ def report_plain_errors() -> None:
         host.traceback = _CurrentError  # type: ignore[attr-defined]
 
 
+def requested_urn() -> str:
+    """Return the URN that the current call to a provider is about, "" outside of a call.
+
+    The host of dynamic providers keeps it to itself, in the request that its methods take.
+    """
+    frame = sys._getframe(1)
+    while frame := frame.f_back:  # type: ignore[assignment]
+        if urn := getattr(frame.f_locals.get("request"), "urn", ""):
+            return str(urn)
+    return ""
+
+
 @contextmanager
 def without_stack_trace() -> Iterator[None]:
     """Keep the SDK from sending the stack of calls with a resource that is registered meanwhile.

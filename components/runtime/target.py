@@ -21,6 +21,7 @@ ENDPOINT_VARIABLES = ("CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM", "CLOUDSDK_AP
 """gcloud's own variables for another address of an API; the emulator's `env` prints them."""
 EXECUTIONS_VARIABLE = "CLOUDSDK_API_ENDPOINT_OVERRIDES_WORKFLOWEXECUTIONS"
 """The same for the executions of schedules, which the emulator does not have."""
+_GCLOUD_GROUPS = {CUSTOM_JOB: "custom-jobs", HYPERPARAMETER_TUNING_JOB: "hp-tuning-jobs"}
 _QUOTA_PAGE = "https://console.cloud.google.com/iam-admin/quotas"
 
 
@@ -39,6 +40,10 @@ class EmulatorLinks:
     def logs(self, job: ResourceName) -> str:
         """The command that prints a job's log: every job has one."""
         return f"vertex-emulator logs {job.id}"
+
+    def cancel(self, job: ResourceName) -> str:
+        """The command that cancels a job."""
+        return f"curl -X POST {self.url}/v1/{job}:cancel"
 
 
 @dataclass(frozen=True)
@@ -59,10 +64,17 @@ class GoogleCloudLinks:
 
     def logs(self, job: ResourceName) -> str:
         """The command that prints a job's log; for a pipeline, which has no log, its page."""
-        group = {CUSTOM_JOB: "custom-jobs", HYPERPARAMETER_TUNING_JOB: "hp-tuning-jobs"}.get(job.kind)
+        group = _GCLOUD_GROUPS.get(job.kind)
         if group is None:
             return self.page(job)
         return f"gcloud ai {group} stream-logs {job.id} --region={job.region} --project={self.project}"
+
+    def cancel(self, job: ResourceName) -> str:
+        """The command that cancels a job."""
+        if group := _GCLOUD_GROUPS.get(job.kind):
+            return f"gcloud ai {group} cancel {job.id} --region={job.region} --project={job.project}"
+        authorization = '-H "Authorization: Bearer $(gcloud auth print-access-token)"'
+        return f"curl -X POST {authorization} {Endpoint.for_region(job.region).jobs}/v1/{job}:cancel"
 
 
 @dataclass(frozen=True)

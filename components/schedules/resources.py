@@ -21,7 +21,7 @@ from .. import providers
 from ..errors import SubmitFailed
 from ..jobs.lookup import tuning_job
 from ..plan.training import job_label
-from ..runtime import target
+from ..runtime import engine, holders, target
 from ..runtime.emulator import request
 from ..runtime.resource import DynamicResource, Provider, item, when_known
 from ..runtime.target import LOCAL_PREFIX, Target, one_line_errors
@@ -46,6 +46,7 @@ class EmulatorScheduleProvider(Provider):
         answer = request("PUT", _path(props), body, f"{props['scheduleId']}: not scheduled")
         if answer is None:
             raise SubmitFailed(f"{props['scheduleId']}: not scheduled: this emulator has no schedules; update it")
+        holders.current().take(engine.requested_urn(), props["scheduleId"])
         return dynamic.CreateResult(props["scheduleId"], {**props, "status": emulator_status(answer)})
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
@@ -57,8 +58,14 @@ class EmulatorScheduleProvider(Provider):
         return self.read_result(id_, {**props, **actual}, status=emulator_status(answer))
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
-        """Delete the schedule. Jobs of its runs stay."""
-        request("DELETE", _path(props), None, f"{id_}: not deleted")
+        """Delete the schedule, unless it goes on under another URN. Jobs of its runs stay."""
+        others = holders.current().release(engine.requested_urn(), id_)
+        if others.holder:
+            print(f"{id_}: goes on as {holders.tail(others.holder)}", flush=True)  # noqa: T201
+        elif others.is_known:
+            request("DELETE", _path(props), None, f"{id_}: not deleted")
+        else:
+            print(f"{id_}: stays: the state cannot be read, and may have it elsewhere", flush=True)  # noqa: T201
 
 
 class EmulatorSchedule(DynamicResource):

@@ -6,11 +6,21 @@ from pathlib import Path
 
 import pytest
 from vertex_training.jobs import completion, removal
-from vertex_training.runtime import engine, target
+from vertex_training.runtime import engine, holders, target
 from vertex_training.runtime.target import LOCAL_PREFIX, EmulatorLinks, Target
 
 from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.registry import Registry, registry
+
+
+@pytest.fixture(autouse=True)
+def recorded(monkeypatch: pytest.MonkeyPatch) -> holders.State:
+    """What the state of every stack records. No `pulumi` is asked for it."""
+    start_new_process()
+    state = holders.State()
+    monkeypatch.setattr(holders.Holders, "state", lambda *_: state)
+    monkeypatch.setattr(holders.Holders, "own_state", lambda *_: state)
+    return state
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from vertex_training.jobs import identity, submission
 from vertex_training.plan.plan import Plan
 from vertex_training.plan.program import Program
 from vertex_training.plan.training import Defaults
-from vertex_training.runtime import pacing
+from vertex_training.runtime import holders, pacing
 
 from vertex_api import errors
 from vertex_api.names import TRAINING_PIPELINE, Kind, ResourceName
@@ -24,6 +24,7 @@ def start_new_process() -> None:
     identity._ledgers.clear()
     submission.submitted.cache_clear()
     pacing.current.cache_clear()
+    holders.current.cache_clear()
 
 
 NOON = datetime.fromisoformat("2026-01-31T12:00:00Z").timestamp()

@@ -4,28 +4,21 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from vertex_training.jobs import removal
 from vertex_training.jobs.identity import mark, own_labels, settings_of
+from vertex_training.jobs.inputs import Inputs
 from vertex_training.jobs.ledger import LedgerProvider
 from vertex_training.jobs.provider import CustomJobProvider
-from vertex_training.runtime import pacing, target
+from vertex_training.runtime import holders, pacing, target
 
 from tests.components.fakes import Clock, FakeClient, start_new_process
-from tests.vertex_api.jobs import custom_job, edited
+from tests.vertex_api.jobs import custom_job, edited, pipeline
+from vertex_api.names import TRAINING_PIPELINE
 from vertex_api.retry import Pace
 
 PARENT = "projects/local/locations/us-central1"
 FIRST, SECOND = (f"{PARENT}/customJobs/{number}" for number in (1, 2))
 ARGS = ("jobSpec", "workerPoolSpecs", 0, "containerSpec", "args")
 ledger, custom = LedgerProvider(), CustomJobProvider()
-
-
-@pytest.fixture
-def recorded(monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """The ids that the state records."""
-    ids: set[str] = set()
-    monkeypatch.setattr(removal, "recorded_ids", lambda stack: ids)
-    return ids
 
 
 def inputs(jobs: Iterable[str] = ("digits",), kept: Iterable[str] = (), **changes: Any) -> dict[str, Any]:
@@ -65,9 +58,20 @@ class State:
 
 
 def submit(name: str = "digits", **spec: Any) -> str:
-    """The create of a job; its resource name."""
+    """The create of a job by a run that is killed before it is recorded; its resource name."""
     body = edited(custom_job(), *ARGS, to=[f"--{key}={value}" for key, value in spec.items()])
-    return str(custom.create({"owner": f"team/dev/{name}", "parent": f"//local/{PARENT}", "spec": body}).id)
+    given = {"owner": f"team/dev/{name}", "parent": f"//local/{PARENT}", "spec": body}
+    made = str(custom.create(given).id)
+    if state := holders.current().state("acme/team/dev"):
+        state.creating.append(("CustomJob", given))
+    return made
+
+
+def killed_pipeline(recorded: holders.State) -> str:
+    """Record the create of a pipeline by a run that is killed; its token."""
+    given = {"owner": "team/dev/piped", "parent": f"//local/{PARENT}", "spec": pipeline()}
+    recorded.creating.append(("TrainingPipeline", given))
+    return Inputs.parse(TRAINING_PIPELINE, given).token
 
 
 def ended(api: FakeClient) -> None:
@@ -114,28 +118,28 @@ def test_an_earlier_version_s_state_shows_no_change(api: FakeClient) -> None:
     assert state.up("more")
 
 
-def test_a_backing_job_is_removed_after_its_pipeline(api: FakeClient, recorded: set[str]) -> None:
+def test_a_backing_job_is_removed_after_its_pipeline(api: FakeClient, recorded: holders.State) -> None:
     state = State()
     state.up("piped", "digits")
-    labels = {"pulumi_mark": mark(state.id, "piped"), **own_labels("team/dev/piped", "t")}
+    labels = {"pulumi_mark": mark(state.id, "piped"), **own_labels("team/dev/piped", killed_pipeline(recorded))}
     piped, backing = f"{PARENT}/trainingPipelines/8", f"{PARENT}/customJobs/9"
     api.add(piped, labels=labels, state="PIPELINE_STATE_SUCCEEDED", trainingTaskMetadata={"backingCustomJob": backing})
     api.add(backing, labels=labels, state="JOB_STATE_SUCCEEDED")
-    recorded.add(piped)
+    recorded.ids[piped] = ["urn"]
     state.up()
     assert [*api.jobs] == [piped, backing]
-    recorded.clear()
+    recorded.ids.clear()
     del api.jobs[piped]
     state.destroy()
     assert not api.jobs
 
 
 def test_an_unrecorded_pipeline_is_removed_with_its_job(
-    api: FakeClient, recorded: set[str], capsys: pytest.CaptureFixture[str]
+    api: FakeClient, recorded: holders.State, capsys: pytest.CaptureFixture[str]
 ) -> None:
     state = State()
     state.up("piped")
-    labels = {"pulumi_mark": mark(state.id, "piped"), **own_labels("team/dev/piped", "t")}
+    labels = {"pulumi_mark": mark(state.id, "piped"), **own_labels("team/dev/piped", killed_pipeline(recorded))}
     piped, backing = f"{PARENT}/trainingPipelines/8", f"{PARENT}/customJobs/9"
     api.add(piped, labels=labels, state="PIPELINE_STATE_SUCCEEDED", trainingTaskMetadata={"backingCustomJob": backing})
     api.add(backing, labels=labels, state="JOB_STATE_SUCCEEDED")
@@ -144,11 +148,13 @@ def test_an_unrecorded_pipeline_is_removed_with_its_job(
     assert capsys.readouterr().out == f"piped: removing {piped}, which a killed run has left\n"
 
 
-def test_an_unrecorded_job_is_removed_before_its_successor(api: FakeClient, clock: Clock, recorded: set[str]) -> None:
+def test_an_unrecorded_job_is_removed_before_its_successor(
+    api: FakeClient, clock: Clock, recorded: holders.State
+) -> None:
     state = State()
     state.up("digits")
     assert submit(epochs=1) == FIRST
-    api.coming[FIRST] = ["JOB_STATE_RUNNING", "JOB_STATE_RUNNING", "JOB_STATE_CANCELLED"]
+    api.coming[FIRST] = ["JOB_STATE_RUNNING"] * 3 + ["JOB_STATE_CANCELLED"]
     state.up("digits")
     assert submit(epochs=2) == SECOND.replace("/2", "/1")
     assert [job["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] for job in api.jobs.values()] == [
@@ -157,7 +163,7 @@ def test_an_unrecorded_job_is_removed_before_its_successor(api: FakeClient, cloc
     assert "cancel" in api.calls
 
 
-def test_an_unrecorded_failed_job_is_removed(api: FakeClient, recorded: set[str]) -> None:
+def test_an_unrecorded_failed_job_is_removed(api: FakeClient, recorded: holders.State) -> None:
     state = State()
     state.up("digits")
     submit()
@@ -167,21 +173,23 @@ def test_an_unrecorded_failed_job_is_removed(api: FakeClient, recorded: set[str]
     assert [job["state"] for job in api.jobs.values()] == ["JOB_STATE_PENDING"]
 
 
-def test_removed_names_and_stacks_take_unrecorded_jobs_along(api: FakeClient, recorded: set[str]) -> None:
+def test_removed_names_and_stacks_take_unrecorded_jobs_along(api: FakeClient, recorded: holders.State) -> None:
     state = State()
     state.up("digits", "other")
     names = {name: submit(name) for name in ("digits", "other")}
     ended(api)
-    recorded.add(names["other"])
+    recorded.ids[names["other"]] = ["urn"]
     state.up("third")
     assert [*api.jobs] == [names["other"]]
-    recorded.clear()
+    recorded.ids.clear()
     state.destroy()
     assert not api.jobs
 
 
 @pytest.mark.parametrize("kept_now", [True, False])
-def test_what_was_kept_once_stays_whatever_comes_later(api: FakeClient, recorded: set[str], kept_now: bool) -> None:
+def test_what_was_kept_once_stays_whatever_comes_later(
+    api: FakeClient, recorded: holders.State, kept_now: bool
+) -> None:
     state = State()
     state.up("digits")
     submit(epochs=1)
@@ -199,7 +207,7 @@ def test_what_was_kept_once_stays_whatever_comes_later(api: FakeClient, recorded
 
 @pytest.mark.parametrize("on_delete", [{"lifecycle": {"onDelete": "keep"}}, {"adopt": FIRST}])
 def test_destroy_leaves_a_kept_job_unknown_to_ledger(
-    api: FakeClient, recorded: set[str], on_delete: dict[str, Any]
+    api: FakeClient, recorded: holders.State, on_delete: dict[str, Any]
 ) -> None:
     state = State()
     state.up("digits")
@@ -211,7 +219,7 @@ def test_destroy_leaves_a_kept_job_unknown_to_ledger(
     assert [*api.jobs] == [FIRST]
 
 
-def test_a_job_the_ledger_never_listed_stays(api: FakeClient, recorded: set[str]) -> None:
+def test_a_job_the_ledger_never_listed_stays(api: FakeClient, recorded: holders.State) -> None:
     state = State()
     state.up("digits")
     submit("mine", epochs=1)
@@ -223,7 +231,7 @@ def test_a_job_the_ledger_never_listed_stays(api: FakeClient, recorded: set[str]
     assert len(api.jobs) == 2
 
 
-def test_jobs_of_a_namesake_stack_stay(api: FakeClient, recorded: set[str]) -> None:
+def test_jobs_of_a_namesake_stack_stay(api: FakeClient, recorded: holders.State) -> None:
     mine, theirs = State(), State()
     theirs.up("digits")
     submit(epochs=1)
@@ -239,7 +247,7 @@ def test_jobs_of_a_namesake_stack_stay(api: FakeClient, recorded: set[str]) -> N
 def test_an_unreadable_state_removes_nothing(
     api: FakeClient, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("PATH", "/nonexistent")
+    monkeypatch.setattr(holders.Holders, "state", lambda *_: None)
     state = State()
     state.up("digits")
     submit()
