@@ -56,19 +56,26 @@ def _ledger(inputs: Inputs) -> identity.LedgerRecord | None:
 def _find(jobs: "_StackJobs", inputs: Inputs, urn: str) -> tuple[JobJson, bool] | None:
     """Return an equivalent job, and whether another state may have it; None if there is none.
 
-    A job that this very URN has is about to be deleted: with `pulumi up --replace`, the resource runs anew.
+    One that this state has under another URN goes on under this one, whatever its own state is. One that this very URN
+    has is about to be deleted: with `pulumi up --replace`, the resource runs anew.
     """
-    while job := jobs.usable(inputs.token):
-        run = holders.current()
-        ledger = _ledger(inputs)
-        state = run.state(ledger.full_stack) if ledger else run.own_state(urn)
-        if state is None:
-            return job, not run.has(job["name"])
-        if urn not in state.ids.get(job["name"], ()):
-            is_own = job["name"] in state.ids or run.has(job["name"]) or was_being_created(state, job)
-            return job, job["name"] in state.found or not is_own
-        submitted().settle(job["name"])
-    return None
+    names = jobs.names(inputs.token)
+    if not names:
+        job = jobs.usable(inputs.token)  # of this run
+        return (job, False) if job else None
+    run, ledger = holders.current(), _ledger(inputs)
+    state = run.state(ledger.full_stack) if ledger else run.own_state(urn)
+    if state is None:
+        job = jobs.usable(inputs.token)
+        return (job, not run.has(job["name"])) if job else None
+    for name in names:
+        holders_of_it = state.ids.get(name, ())
+        if urn in holders_of_it:
+            submitted().settle(name)
+        elif holders_of_it and (held := jobs.now(name)):
+            return held, name in state.found
+    job = jobs.usable(inputs.token)
+    return (job, not (run.has(job["name"]) or was_being_created(state, job))) if job else None
 
 
 def _submit(
@@ -157,9 +164,15 @@ class _StackJobs:
             jobs.remove(newest)
         return None
 
-    def names(self, mark: str) -> list[str]:
-        """Return the resource names of the jobs that have a mark."""
-        return [job["name"] for job in self._listed(mark)]
+    def names(self, label: str) -> list[str]:
+        """Return the resource names of the jobs that had a token or mark when they were listed."""
+        return [job["name"] for job in self._listed(label)]
+
+    def now(self, name: str) -> JobJson | None:
+        """Return a job as it is now; None if it is gone."""
+        with suppress(NotFound):
+            return self._api.client.require(ResourceName.parse(name))
+        return None
 
     def new(self, token: str) -> list[JobJson]:
         """Return the jobs with a token that were created since the listing, whatever their states, the oldest first.

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from ..errors import ComponentError, SubmitFailed
@@ -112,10 +113,11 @@ def requested_urn() -> str:
 
     The host of dynamic providers keeps it to itself, in the request that its methods take.
     """
-    frame = sys._getframe(1)
-    while frame := frame.f_back:  # type: ignore[assignment]
+    frame: FrameType | None = sys._getframe(1)
+    while frame:
         if urn := getattr(frame.f_locals.get("request"), "urn", ""):
             return str(urn)
+        frame = frame.f_back
     return ""
 
 

@@ -20,7 +20,7 @@ from . import DYNAMIC_TYPE, engine
 
 FOUND = "found"
 """The output of a job that was found, not submitted, when nothing proved that no other state has it."""
-_EXPORT_SECONDS = 120
+_EXPORT_SECONDS, _TRIES = 120, 2
 _URN = re.compile(r"urn:pulumi:(?P<stack>[^:]+)::(?P<project>[^:]+)::(?P<types>.*?)::(?P<name>.*)")
 _TARGETED = re.compile(r"-t\b|--(target|exclude)\b")
 _DESTROY = {"destroy", "down", "dn"}
@@ -77,16 +77,19 @@ class Holders:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._reading = threading.Lock()
-        self._states: dict[str, State | None] = {}
+        self._states: dict[str, State] = {}
+        self._tries: Counter[str] = Counter()
         self._counted: Counter[str] = Counter()
         self._taken: dict[str, list[str]] = {}
 
     def state(self, stack: str) -> State | None:
         """Return the state of `organization/project/stack`, as it was when it was first asked for."""
         with self._reading:
-            if self._states.get(stack) is None:
-                self._states[stack] = export(stack)
-            return self._states[stack]
+            if stack not in self._states and self._tries[stack] < _TRIES:
+                if state := export(stack):
+                    self._states[stack] = state
+                self._tries[stack] += 1
+            return self._states.get(stack)
 
     def own_state(self, urn: str, id_: str | None = None) -> State | None:
         """Return the state of the stack that a URN names; None if it cannot be read.
@@ -97,7 +100,7 @@ class Holders:
         match = _URN.match(urn)
         if not match:
             return None
-        for name in dict.fromkeys((_named_stack(), match["stack"])):
+        for name in dict.fromkeys((*self._states, _named_stack(), match["stack"])):
             state = self.state(name)
             if state and state.is_of(match["stack"], match["project"]) and (id_ is None or id_ in state.ids):
                 return state
