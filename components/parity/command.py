@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vertex_api.estimates.cost import show_nearest
 from vertex_api.estimates.prices import ZERO, Money, bundled_prices
 from vertex_api.validation import formats
 
@@ -117,8 +118,10 @@ def _agree(chosen: Sequence[Probe], options: Options) -> None:
     prices = bundled_prices()
     total = sum((probe.cost(options.region, prices) for probe in chosen), ZERO)
     lines = probes.plan_lines(chosen, options.region, prices)
+    nearest = show_nearest(cost for probe in chosen for cost in probe.costs(options.region, prices))
     heading = (
-        f"{count_of(len(chosen), 'probe')} in {options.project} in {options.region}, at most {total} by list price:"
+        f"{count_of(len(chosen), 'probe')} in {options.project} in {options.region}, at most {total} by list price"
+        f"{f' ({nearest})' if nearest else ''}:"
     )
     sys.stderr.write("\n".join([heading, *lines]) + "\n")
     if unpriced := sorted({name for probe in chosen for name in probe.unpriced(options.region, prices)}):

@@ -60,13 +60,13 @@ class Probe:
 
     def cost(self, region: str, prices: Prices) -> Money:
         """Return what its jobs cost at most, if each runs until its timeout."""
-        return sum((each.total for each in self._costs(region, prices)), ZERO)
+        return sum((each.total for each in self.costs(region, prices)), ZERO)
 
     def unpriced(self, region: str, prices: Prices) -> set[str]:
         """Return what its jobs take that has no price on file in a region, so that `cost` leaves it out."""
-        return {name for each in self._costs(region, prices) for name in each.unpriced}
+        return {name for each in self.costs(region, prices) for name in each.unpriced}
 
-    def _costs(self, region: str, prices: Prices) -> Iterator[Cost]:
+    def costs(self, region: str, prices: Prices) -> Iterator[Cost]:
         """Yield the cost of each job. One that is invalid is refused, or cancelled at once."""
         for step in self.steps:
             kind = KINDS.get(step.path.partition("?")[0])

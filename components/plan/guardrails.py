@@ -278,24 +278,24 @@ def _stand_ins(costs: Iterable[Cost]) -> str:
     return f" ({nearest})" if nearest else ""
 
 
-def monthly_violation(rules: Rules, monthly: Mapping[str, Money]) -> str | None:
-    """Return what breaks the limit of a month: schedules that run and machines that stay, each with its cost."""
+def monthly_violation(rules: Rules, monthly: Mapping[str, Money], costs: Iterable[Cost]) -> str | None:
+    """Return what breaks the limit of a month: schedules that run and machines that stay, of these costs of a run."""
     limit, total = rules.get(MONTHLY), Money(sum(monthly.values()))
     if not isinstance(limit, float) or total <= limit:
         return None
     return (
-        f"{total.digits} {CURRENCY} a month at most by list price; allowed: {Money(limit).digits} for all schedules "
-        f"and machines that stay; most expensive: {_most_expensive(monthly)}"
+        f"{total.digits} {CURRENCY} a month at most by list price{_stand_ins(costs)}; allowed: "
+        f"{Money(limit).digits} for all schedules and machines that stay; most expensive: {_most_expensive(monthly)}"
     )
 
 
-def expected_violation(rules: Rules, expected: Mapping[str, Money]) -> str | None:
-    """Return what breaks the limit of the cost that earlier runs let expect, by job."""
+def expected_violation(rules: Rules, expected: Mapping[str, Money], costs: Iterable[Cost]) -> str | None:
+    """Return what breaks the limit of the cost that earlier runs let expect, by job, with the costs of these jobs."""
     limit, total = rules.get(EXPECTED), Money(sum(expected.values()))
     if not isinstance(limit, float) or total <= limit:
         return None
     said = f"allowed: {Money(limit).digits} for all jobs; most expensive: {_most_expensive(expected)}"
-    return f"{total.digits} {CURRENCY} expected, the mean of the last runs by list price; {said}"
+    return f"{total.digits} {CURRENCY} expected, the mean of the last runs by list price{_stand_ins(costs)}; {said}"
 
 
 def warn_factor(rules: Rules) -> float:

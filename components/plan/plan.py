@@ -176,10 +176,18 @@ class Plan:
                     yield places[name]((), source.said(message))
                 elif name == persistent:
                     yield self.file((PERSISTENT_RESOURCE,), source.said(message))
-            if exceeded := guardrails.monthly_violation(rules, _all(plans, lambda plan: plan.monthly)):
+            monthly, returning = (
+                _all(plans, lambda plan: plan.monthly),
+                (each for plan in plans for each in plan.returning),
+            )
+            if exceeded := guardrails.monthly_violation(rules, monthly, returning):
                 yield source.place((KEY, guardrails.MONTHLY), exceeded)
             if guardrails.EXPECTED in rules and (
-                exceeded := guardrails.expected_violation(rules, _all(plans, lambda plan: plan.expected))
+                exceeded := guardrails.expected_violation(
+                    rules,
+                    _all(plans, lambda plan: plan.expected),
+                    [plan.costs[name] for plan in plans for name in plan.expected if name in plan.costs],
+                )
             ):
                 yield source.place((KEY, guardrails.EXPECTED), exceeded)
 
@@ -210,6 +218,13 @@ class Plan:
         if (machines := self.costs.get(PERSISTENT_RESOURCE)) and not machines.unpriced:
             found[PERSISTENT_RESOURCE] = machines.hourly * HOURS_PER_MONTH
         return found
+
+    @property
+    def returning(self) -> Iterator[Cost]:
+        """The costs of what `monthly` counts."""
+        yield from (self.costs[name] for each in self.timetables if each.name in self.monthly for name in each.jobs)
+        if PERSISTENT_RESOURCE in self.monthly:
+            yield self.costs[PERSISTENT_RESOURCE]
 
     @cached_property
     def past(self) -> Mapping[str, Past]:

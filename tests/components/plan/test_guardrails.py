@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 from vertex_training.errors import ImageRefused
+from vertex_training.plan.guardrails import expected_violation
 from vertex_training.plan.limits import Limits, Source
 from vertex_training.schema.shapes import Guardrails
 
 from tests.components.projects import CLOUD_INCLUDING, INCLUDING, load, problems
+from vertex_api.estimates.cost import Cost
+from vertex_api.estimates.prices import Money
 
 JOBS = """\
 vars: {machine: n1-standard-4, hours: 7200s}
@@ -265,6 +268,12 @@ def test_cost_limits_apply_to_all_jobs_together(tmp_path: Path, rules: dict[str,
         assert load(tmp_path, stack(rules, CLOUD_INCLUDING), jobs=JOBS).plan.costs["search"].total == pytest.approx(
             824.1396976
         )
+
+
+def test_a_limit_of_expected_cost_names_prices_of_another_region() -> None:
+    cost = Cost(Money(1), Money(2), nearest=(("NVIDIA_L4", "us-east1"),))
+    said = expected_violation({"maxExpectedCost": 1.0}, {"train": Money(2)}, [cost])
+    assert said and " of the last runs by list price (NVIDIA_L4 at the price of us-east1); allowed: 1.00 " in said
 
 
 B200 = "a4-highgpu-8g, acceleratorType: NVIDIA_B200"

@@ -115,6 +115,13 @@ def test_guardrails_hold_for_a_run(rules: str, message: str, tmp_path: Path) -> 
     assert any(message in line for line in found), found
 
 
+def test_the_limit_of_a_month_names_prices_of_another_region(tmp_path: Path) -> None:
+    gpus = "n1-standard-4, acceleratorType: NVIDIA_TESLA_V100, acceleratorCount: 1"
+    stack = f"{CLOUD_INCLUDING.replace('us-central1', 'us-east4')}  vertex-training:guardrails: {{maxMonthlyCost: 4}}\n"
+    (found,) = problems(tmp_path, stack, jobs=JOBS.replace("n1-standard-4", gpus))
+    assert " a month at most by list price (NVIDIA_TESLA_V100 at the price of us-east1); allowed: 4.00 for" in found
+
+
 @pytest.mark.parametrize("limit", ["4.26", "359"])
 def test_a_month_without_paused_schedules_is_allowed(limit: str, tmp_path: Path) -> None:
     guardrail = f"  vertex-training:guardrails: {{maxMonthlyCost: {limit}}}\n"
