@@ -105,7 +105,7 @@ class Prices:
     sources: Mapping[str, Source]
     table: Table
     places: Mapping[str, tuple[float, float]]
-    _nearest: dict[tuple[str, str, str], str | None] = field(default_factory=dict, compare=False, repr=False)
+    _nearest: dict[tuple[str, str, str], Price | None] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def parse(cls, json_text: str) -> "Prices":
@@ -136,18 +136,17 @@ class Prices:
 
     def nearest(self, kind: str, name: str, region: str) -> Price | None:
         """Return the price in a region, or in the nearest one that has it on file; None if no place is known."""
-        if price := self.find(kind, name, region):
-            return price
         key = kind, name, region
         if key not in self._nearest:
-            self._nearest[key] = self._nearest_region(*key)
-        return self.find(kind, name, found) if (found := self._nearest[key]) else None
+            self._nearest[key] = self.find(*key) or self._find_elsewhere(*key)
+        return self._nearest[key]
 
-    def _nearest_region(self, kind: str, name: str, region: str) -> str | None:
-        if (here := self.places.get(region)) is None:
-            return None
+    def _find_elsewhere(self, kind: str, name: str, region: str) -> Price | None:
         known = [each for each in self.regions(kind, name) if each in self.places]
-        return min(known, key=lambda each: (dist(_point(self.places[each]), _point(here)), each), default=None)
+        if not known or (here := self.places.get(region)) is None:
+            return None
+        nearest = min(known, key=lambda each: (dist(_point(self.places[each]), _point(here)), each))
+        return self.find(kind, name, nearest)
 
     def override(self, source: Source, own: Mapping[str, Mapping[str, Mapping[str, float]]]) -> "Prices":
         """Return these prices, replaced or extended by those of a source: USD by kind, name and region."""
