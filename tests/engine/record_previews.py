@@ -1,5 +1,7 @@
 """Record the previews that tests/components/review reads: `python -m tests.engine.record_previews` (a minute, Docker).
 
+Names as arguments record some of them: `dev`, `readme`, `pull-requests`.
+
 Each is what the real engine prints for a stack of the target gcp, with a registry of this machine, the stand-in for the
 gcp provider, and the emulator in place of Vertex AI. Parts that no review reads are shortened.
 """
@@ -7,13 +9,15 @@ gcp provider, and the emulator in place of Vertex AI. Parts that no review reads
 import json
 import shutil
 import subprocess
+import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from tests.engine.cloud import GCP, CloudProject
+from tests.engine.cloud import GCP, CloudProject, create_cloud_project
 from tests.engine.project import CHECKOUT, Project
 from tests.registry import registry
 from tests.vertex_emulator.running import IMAGE, RunningEmulator
@@ -46,6 +50,8 @@ def _record(project: CloudProject, case: str, *options: str) -> None:
 def _shorten(value: Any) -> Any:
     if isinstance(value, dict):
         kept = {key: _shorten(each) for key, each in value.items() if key not in _UNREAD}
+        if runs := value.get("outputs", {}).get("runs") if value.get("type") == "pulumi:pulumi:Stack" else None:
+            kept["outputs"] = {"runs": runs}
         if "stackTrace" in kept:
             kept["stackTrace"] = kept["stackTrace"][-1:]
         return kept
@@ -124,6 +130,65 @@ def record_all(folder: Path, vertex: RunningEmulator, registry_url: str, docker_
     _record(project, "failed")
 
 
+def record_runs(project: CloudProject, **records: str) -> None:
+    """Let the state of a stack say that its jobs have run."""
+    exported = project.root / "state.json"
+    project.pulumi("stack", "export", "--stack", project.name, "--file", str(exported))
+    state = json.loads(exported.read_text())
+    (stack,) = (each for each in state["deployment"]["resources"] if each["type"] == "pulumi:pulumi:Stack")
+    stack["outputs"] = {**stack.get("outputs", {}), "runs": records}
+    exported.write_text(json.dumps(state))
+    project.pulumi("stack", "import", "--stack", project.name, "--file", str(exported))
+
+
+def record_pull_requests(folder: Path, vertex: RunningEmulator) -> None:
+    """Record four pull requests: a limit removed, a label added, a job renamed, and a GPU that runs again."""
+    project = create_cloud_project(folder, vertex)
+    gpu = {"machineType": "g2-standard-8", "acceleratorType": "NVIDIA_L4", "acceleratorCount": 1}
+    jobs = project.declarations["customJobs"]
+    project.job["jobSpec"]["scheduling"] = {"timeout": "3600s"}
+    del project.job["lifecycle"]
+    jobs["finetune"] = json.loads(json.dumps(project.job))
+    jobs["finetune"]["jobSpec"]["workerPoolSpecs"][0]["machineSpec"] = gpu
+    project.stack |= {
+        "vertex-training:region": "us-central1",
+        "vertex-training:guardrails": {"maxHourlyCost": 2, "maxTimeout": "86400s"},
+    }
+    project.declare()
+    project.up()
+    runs = {"train": "1260 s on 1 n1-standard-4", "finetune": "2700 s on 1 g2-standard-8 with 1 NVIDIA_L4"}
+    record_runs(project, **{name: f"2026-11-21T09:00:00Z {took}" for name, took in runs.items()})
+    stack, declarations = (json.dumps(each) for each in (project.stack, project.declarations))
+
+    def start_again() -> None:
+        project.stack, project.declarations = json.loads(stack), json.loads(declarations)
+
+    del project.stack["vertex-training:guardrails"]["maxHourlyCost"]
+    large = {"machineType": "a2-ultragpu-8g", "acceleratorType": "NVIDIA_A100_80GB", "acceleratorCount": 8}
+    finetune = project.declarations["customJobs"]["finetune"]["jobSpec"]
+    finetune["workerPoolSpecs"][0]["machineSpec"] = large
+    finetune["scheduling"]["timeout"] = "86400s"
+    project.declare()
+    _record(project, "limit-removed", "--show-sames")
+    start_again()
+
+    project.stack["vertex-training:labels"] = {"team": "vision"}
+    project.declare()
+    _record(project, "label-added", "--show-sames")
+    start_again()
+
+    jobs = project.declarations["customJobs"]
+    jobs["train-v2"] = jobs.pop("train")
+    project.declare()
+    _record(project, "rename", "--show-sames")
+    start_again()
+
+    container = project.declarations["customJobs"]["finetune"]["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]
+    container["args"] = ["--epochs=2"]
+    project.declare()
+    _record(project, "gpu-again", "--show-sames")
+
+
 def record_readme(folder: Path, vertex: RunningEmulator, registry_url: str, docker_config: Path) -> None:
     """Record the edit whose review the README shows: another trainer and a larger machine for its own jobs."""
     project = CloudProject(folder, vertex)
@@ -147,10 +212,14 @@ def record_readme(folder: Path, vertex: RunningEmulator, registry_url: str, dock
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory(prefix="previews-") as name, registry(Path(name) / "registry") as local:
         vertex = RunningEmulator(Path(name) / "vertex")
+        recorders: dict[str, Callable[[Path], None]] = {
+            "dev": lambda folder: record_all(folder, vertex, local.url, local.docker_config),
+            "readme": lambda folder: record_readme(folder, vertex, local.url, local.docker_config),
+            "pull-requests": lambda folder: record_pull_requests(folder, vertex),
+        }
         try:
-            (Path(name) / "dev").mkdir()
-            (Path(name) / "readme").mkdir()
-            record_all(Path(name) / "dev", vertex, local.url, local.docker_config)
-            record_readme(Path(name) / "readme", vertex, local.url, local.docker_config)
+            for case in sys.argv[1:] or recorders:
+                (Path(name) / case).mkdir()
+                recorders[case](Path(name) / case)
         finally:
             vertex.close()
