@@ -20,7 +20,7 @@ from vertex_api.estimates.cost import show_nearest
 from vertex_api.estimates.prices import ZERO, Money, bundled_prices
 from vertex_api.validation import formats
 
-from ..review.markdown import count_of
+from ..review.pieces import count_of
 from ..settings.cloud import check_place
 from . import probes, report
 from .probes import Probe

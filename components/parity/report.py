@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from ..review.markdown import count_of
+from ..review.pieces import count_of
 from .probes import Probe
 from .side import Answer, ParityFailed
 

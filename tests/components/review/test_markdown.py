@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from vertex_training.review.changes import Cause, JobFinding
 from vertex_training.review.document import Diagnostic, errors, shorten_paths, warnings
-from vertex_training.review.markdown import code, codes, group_jobs, render_markdown
+from vertex_training.review.markdown import group_jobs, render_markdown
+from vertex_training.review.pieces import code, codes
 from vertex_training.review.review import MAX_LENGTH, build_review, render_json
 
 from tests.components.review import recorded_previews
@@ -23,10 +24,14 @@ def test_there_is_a_case_for_each_kind_of_change() -> None:
         "code-edit",
         "failed",
         "first",
+        "gpu-again",
         "guardrail-refusal",
+        "label-added",
+        "limit-removed",
         "machine-change",
         "promotion",
         "readme",
+        "rename",
     }
 
 
