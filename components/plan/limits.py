@@ -95,7 +95,7 @@ class Limits:
                     )
                 elif rule == "requiredLabels":
                     merged[rule] = [*(earlier or ()), *value]
-                elif earlier is None or _rank(rule, value) < _rank(rule, earlier):
+                elif earlier is None or rank(rule, value) < rank(rule, earlier):
                     merged[rule] = value
         return merged
 
@@ -194,7 +194,7 @@ def _loosened(rules: Rules, held: Limits) -> Iterator[Violation]:
                 allowed = (each for each in value if each != _NONE and not guardrails.is_allowed(rule, each, other))
                 if wider := join_names([*allowed]):
                     yield (rule,), f"{wider} is beyond {whose} ({', '.join(other)}); {only}"
-            elif rule != "requiredLabels" and _rank(rule, value) > _rank(rule, other):
+            elif rule != "requiredLabels" and rank(rule, value) > rank(rule, other):
                 yield (rule,), f"{json.dumps(value)} is looser than the {json.dumps(other)} of {whose}; {only}"
 
 
@@ -213,10 +213,10 @@ def _strictest(rule: str, values: Mapping[int, Any]) -> Iterator[tuple[int, Any]
                 yield index, labels
             seen |= {*labels}
     elif values:
-        yield min(values.items(), key=lambda each: _rank(rule, each[1]))
+        yield min(values.items(), key=lambda each: rank(rule, each[1]))
 
 
-def _rank(rule: str, value: Any) -> float:
+def rank(rule: str, value: Any) -> float:
     """Return a number that is lower for a stricter value."""
     if rule == "quotaCheck":
         return _QUOTA_CHECKS.index(value)

@@ -5,18 +5,16 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from vertex_api.job import Job
-from vertex_api.scalars import to_seconds
 
 from ..plan import guardrails
 from ..plan.guardrails import Rules
+from ..plan.limits import rank
 from ..plan.plan import PERSISTENT_RESOURCE, Plan
 from .changes import show
 
 Change = Literal["removed", "loosened", "changed", "tightened", "added"]
 _ORDER: tuple[Change, ...] = ("removed", "loosened", "changed", "tightened", "added")
 """The most dangerous ones first."""
-_QUOTA_CHECKS = ("block", "warn", "off")
-"""From the strictest on."""
 
 
 @dataclass(frozen=True)
@@ -60,13 +58,7 @@ def _allows_more(rule: str, old: Any, new: Any) -> bool:
         return not {*old} <= {*new}
     if isinstance(new, list):
         return not all(guardrails.is_allowed(rule, each, old) for each in new)
-    if isinstance(new, bool):
-        return bool(old) and not new
-    if rule == "quotaCheck":
-        return _QUOTA_CHECKS.index(old) < _QUOTA_CHECKS.index(new)
-    if isinstance(new, str):
-        return to_seconds(old) < to_seconds(new)
-    return bool(old < new)
+    return rank(rule, old) < rank(rule, new)
 
 
 def broken(old: Rules, new: Rules, after: Plan) -> Iterator[str]:

@@ -254,7 +254,7 @@ def _guardrails(review: Review) -> Iterator[str]:
 
 
 def _totals(review: Review, max_items: int) -> Iterator[str]:
-    """Yield the lines with the totals of a review, none if it has no jobs for Google Cloud."""
+    """Yield the lines with the totals of a review, which are those of Google Cloud, and what limits them."""
     if review.before or review.after:
         yield from _costs(review, review.before or _NO_TOTALS, review.after or _NO_TOTALS)
         yield from _quotas(review, review.before or _NO_TOTALS, review.after or _NO_TOTALS, max_items)
@@ -266,6 +266,9 @@ def _totals(review: Review, max_items: int) -> Iterator[str]:
     if review.submissions and review.submissions.count and review.after:
         yield ""
         yield review.submissions.text
+    if review.rules_digest:
+        yield ""
+        yield f"Digest of all guardrails that hold: {code(review.rules_digest)}"
     if review.near_limits:
         yield ""
         yield "**Guardrails that are nearly reached**"

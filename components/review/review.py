@@ -17,7 +17,7 @@ from .bill import Bill, Growth
 from .document import PreviewDocument
 from .limits import RuleChange
 from .rehearsed import Rehearsed, rehearsed
-from .sides import pace_of, plan_of, rules_of
+from .sides import digest_of, earlier_rules, pace_of, plan_of, rules_of
 
 MAX_LENGTH = 60_000
 """GitHub takes 65,536 characters in a comment."""
@@ -50,6 +50,7 @@ class Review:
     `growths` are costs that grow by more than the guardrail `warnCostFactor`. `monthly_after` is what all schedules
     cost at most, such as `12.50 USD a month`, and `monthly_before` what they do before, "" without any.
     `rule_changes` are those of guardrails, and `broken_rules` what the jobs break of those that held before.
+    `rules_digest` stands for all that hold, wherever they come from.
     `earlier_runs` says of jobs that would run what their last runs took, by
     name. `granted_quota` has, by metric, what the preview shows as granted.
     `unlisted_count` is how many unchanged resources the preview does not list, so that the totals lack their jobs.
@@ -75,6 +76,7 @@ class Review:
     growths: tuple[Growth, ...] = ()
     rule_changes: tuple[RuleChange, ...] = ()
     broken_rules: tuple[str, ...] = ()
+    rules_digest: str = ""
     near_limits: tuple[Near, ...] = ()
     monthly_before: str = ""
     monthly_after: str = ""
@@ -108,7 +110,7 @@ def build_review(
     all_jobs = changes.jobs(preview.steps, preview.steps)
     found_jobs = changes.jobs(steps, preview.steps) if base else all_jobs
     run = [job for job in found_jobs if job.action in changes.RUNNING]
-    old_rules, rules = rules_of(base) if base else None, rules_of(preview)
+    old_rules, rules = rules_of(base) if base else earlier_rules(preview), rules_of(preview)
     schedules = changes.schedules(steps, preview.steps, preview.diagnostics)
     costs = after.schedule_costs if after else {}
     return Review(
@@ -128,6 +130,7 @@ def build_review(
         growths=tuple(bill.growths(before, after, limits.warn_factor(old_rules, rules))) if before and after else (),
         rule_changes=tuple(limits.changes(old_rules, rules)) if old_rules is not None else (),
         broken_rules=tuple(limits.broken(old_rules, rules, after)) if old_rules and after else (),
+        rules_digest=digest_of(preview),
         near_limits=tuple(after.near) if after else (),
         monthly_before=_monthly(before),
         monthly_after=_monthly(after),

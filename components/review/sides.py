@@ -27,10 +27,27 @@ _NOT_KNOWN = (AttributeError, KeyError, TypeError, ValueError)
 
 def rules_of(preview: PreviewDocument) -> Rules:
     """Return the guardrails that hold for a preview: what its ledgers have, also of other files and of arguments."""
-    ledgers = _applied(preview)
+    if (rules := _held(preview, is_after=True)) is not None:
+        return rules
+    found: Rules = preview.stack_values.get("guardrails", {})
+    return found
+
+
+def earlier_rules(preview: PreviewDocument) -> Rules | None:
+    """Return the guardrails that hold before an update, as ledgers have them; None if none says it."""
+    return _held(preview, is_after=False)
+
+
+def digest_of(preview: PreviewDocument) -> str:
+    """Return the digest of the guardrails that hold for a preview, "" without any; those of several stacks."""
+    found = (each.get("guardrailsDigest") for each in _applied(preview))
+    return " ".join(dict.fromkeys(each for each in found if isinstance(each, str)))
+
+
+def _held(preview: PreviewDocument, *, is_after: bool) -> Rules | None:
+    ledgers = _applied(preview, is_after=is_after)
     if not ledgers:
-        found: Rules = preview.stack_values.get("guardrails", {})
-        return found
+        return None
     sources = [source for each in ledgers for source in Limits.parse(each.get("guardrails", [])).sources]
     # The arguments of one stack of several limit its own jobs alone.
     return Limits.of(each for each in sources if not each.is_own or len(ledgers) == 1).rules
@@ -57,9 +74,10 @@ def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     return {**one, **other, **nested}
 
 
-def _applied(preview: PreviewDocument) -> list[Mapping[str, Any]]:
-    """Return what a preview's ledgers have of settings (`Settings.applied`)."""
-    found = ((step.new_inputs or {}).get("settings") for step in preview.steps if step.type == _LEDGER_TYPE)
+def _applied(preview: PreviewDocument, *, is_after: bool = True) -> list[Mapping[str, Any]]:
+    """Return what the ledgers of one side of a preview have of settings (`Settings.applied`)."""
+    sides = (step.new_inputs if is_after else step.old_inputs for step in preview.steps if step.type == _LEDGER_TYPE)
+    found = (side.get("settings") for side in sides if side)
     return [each for each in found if isinstance(each, Mapping)]
 
 

@@ -201,3 +201,11 @@ def test_a_review_prices_the_regions_of_all_ledgers() -> None:
     fields["steps"] += [ledger({"prices": each}, f"{name}-job-names") for name, each in prices.items()]
     plan = plan_of(parse(fields), is_after=True)
     assert plan and plan.stack["prices"]["vcpu"] == {"N1": {"us-west1": 1.0, "us-west2": 1.0}}
+
+
+def test_guardrails_are_compared_with_the_last_update() -> None:
+    review, section = reviewed(read_recorded("limit-removed"))
+    assert section[0] == "- ⚠️ removed: `maxHourlyCost` `2.0` → (none)" and len(review.broken_rules) == 1
+    assert [each.change for each in review.rule_changes] == ["removed"] and len(review.rules_digest) == 16
+    unchanged, section = reviewed(read_recorded("gpu-again"))
+    assert (unchanged.rule_changes, unchanged.broken_rules, section) == ((), (), [])
