@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from vertex_api.estimates.cost import Cost
+from vertex_api.estimates.cost import Cost, show_nearest
 from vertex_api.estimates.prices import CURRENCY, ZERO
 
 from ..plan.guardrails import FIGURES
@@ -19,6 +19,7 @@ class Bill:
     `ceiling` is the sum if each runs until its timeout, and `expected` that of the `expected_count` jobs which have run
     before, both in USD. `machines` are USD an hour of a persistent resource before and after, if they differ: it has no
     end. `without_timeout`, `unpriced` and `unknown` name jobs that run: the ceiling lacks the last two.
+    `nearest` says what is counted with the price of another region, "" for nothing.
     """
 
     jobs: tuple[str, ...]
@@ -30,6 +31,7 @@ class Bill:
     without_timeout: tuple[str, ...]
     unpriced: tuple[str, ...]
     unknown: tuple[str, ...]
+    nearest: str
 
 
 def of(before: Plan | None, plan: Plan, run: Iterable[JobFinding]) -> Bill:
@@ -50,6 +52,7 @@ def of(before: Plan | None, plan: Plan, run: Iterable[JobFinding]) -> Bill:
         tuple(name for name, cost in costs.items() if not cost.has_timeout),
         tuple(name for name, cost in costs.items() if cost.unpriced),
         tuple(name for name in jobs if name in plan.unknown),
+        show_nearest(costs.values()),
     )
 
 

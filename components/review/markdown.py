@@ -110,7 +110,8 @@ def _bill(review: Review) -> Iterator[str]:
     jobs = count_of(len(bill.jobs), "job") if review.unlisted_count else jobs
     ran = f"this update runs {jobs if bill.jobs else 'no job'}"
     if priced := len(bill.jobs) - len(bill.unknown):
-        ran += f": {Money(bill.ceiling)} at most"
+        about = ABOUT if bill.nearest else ""
+        ran += f": {about}{Money(bill.ceiling)} at most"
         if bill.expected_count:
             of_which = f" for {bill.expected_count:,} of them" if bill.expected_count < priced else ""
             ran += f", {Money(bill.expected)} expected{of_which} by earlier runs"

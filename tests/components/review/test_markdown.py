@@ -121,11 +121,14 @@ def test_a_secret_stays_hidden_in_a_review() -> None:
 
 def test_a_review_marks_prices_of_another_region() -> None:
     review = build_review(parse(read_recorded("machine-change")))
-    assert review.after and "~" not in render_markdown(review)
-    text = render_markdown(replace(review, after=replace(review.after, nearest="NVIDIA_L4 at the price of us-east1")))
+    assert review.after and review.bill and "~" not in render_markdown(review)
+    nearest = "NVIDIA_L4 at the price of us-east1"
+    sides = {"after": replace(review.after, nearest=nearest), "bill": replace(review.bill, nearest=nearest)}
+    text = render_markdown(replace(review, **sides))
     (hourly,) = [line for line in text.splitlines() if line.startswith("| USD an hour |")]
     assert [cell.startswith(" ~") for cell in hourly.split("|")[2:4]] == [False, True]
     assert "- ~ counts NVIDIA_L4 at the price of us-east1, the nearest region with one on file\n" in text
+    assert ": ~131.13 USD at most" in text.splitlines()[1]
 
 
 def test_changes_of_the_base_are_told_apart() -> None:
