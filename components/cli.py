@@ -266,7 +266,7 @@ def build() -> Parser:
     command = add("prices", _prices, "show the list prices that previews estimate costs with", description)
     command.add_argument("--kind", choices=tuple(_UNITS), help="only prices of this kind")
     command.add_argument("--name", help="only this machine family, accelerator or disk, such as N1 or NVIDIA_TESLA_T4")
-    command.add_argument("--region", help="what counts in this region, such as us-central1; ~ marks prices of the nearest")
+    command.add_argument("--region", help="what counts in this region, such as us-central1; ~ marks another region's")
 
     description = "Print a JSON Schema with which an editor checks and completes YAML, or write both into a folder."
     command = add("schema", _schema, "print or write the JSON Schemas for editors", description)
