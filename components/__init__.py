@@ -4,15 +4,15 @@ import typing as _typing
 from importlib import import_module as _import_module
 
 if _typing.TYPE_CHECKING:
+    from .args import CustomJobArgs as CustomJobArgs
+    from .args import HyperparameterTuningJobArgs as HyperparameterTuningJobArgs
+    from .args import TrainingPipelineArgs as TrainingPipelineArgs
     from .images.resource import TrainingImage as TrainingImage
     from .images.resource import TrainingImageArgs as TrainingImageArgs
     from .jobs.resources import Completion as Completion
     from .jobs.resources import CustomJob as CustomJob
-    from .jobs.resources import CustomJobArgs as CustomJobArgs
     from .jobs.resources import HyperparameterTuningJob as HyperparameterTuningJob
-    from .jobs.resources import HyperparameterTuningJobArgs as HyperparameterTuningJobArgs
     from .jobs.resources import TrainingPipeline as TrainingPipeline
-    from .jobs.resources import TrainingPipelineArgs as TrainingPipelineArgs
     from .packages import PythonPackage as PythonPackage
     from .packages import PythonPackageArgs as PythonPackageArgs
     from .plan.program import Foundation as Foundation
@@ -27,10 +27,10 @@ if _typing.TYPE_CHECKING:
 _MODULES = {
     "Completion": ".jobs.resources",
     "CustomJob": ".jobs.resources",
-    "CustomJobArgs": ".jobs.resources",
+    "CustomJobArgs": ".args",
     "Foundation": ".plan.program",
     "HyperparameterTuningJob": ".jobs.resources",
-    "HyperparameterTuningJobArgs": ".jobs.resources",
+    "HyperparameterTuningJobArgs": ".args",
     "JobTemplate": ".schedules.component",
     "PythonPackage": ".packages",
     "PythonPackageArgs": ".packages",
@@ -40,7 +40,7 @@ _MODULES = {
     "TrainingImage": ".images.resource",
     "TrainingImageArgs": ".images.resource",
     "TrainingPipeline": ".jobs.resources",
-    "TrainingPipelineArgs": ".jobs.resources",
+    "TrainingPipelineArgs": ".args",
     "TrainingStack": ".program",
     "TrainingStackArgs": ".schema.shapes",
     "run": ".program",

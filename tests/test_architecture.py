@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 
 LAYERS = {
     "components": (
-        ("errors", "files", "providers"),
+        ("args", "errors", "files", "providers"),
         ("rehearsals", "schema", "runtime"),
         ("data", "plan"),
         (

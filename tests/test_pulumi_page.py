@@ -1,11 +1,15 @@
 """The page for Pulumi users shows what holds. Its other programs run in tests/engine/test_python_program.py."""
 
+import asyncio
 import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pulumi
 import pytest
 import yaml
 from vertex_training import TrainingStack
@@ -42,7 +46,9 @@ def test_the_tree_it_shows_is_registered(project: Path, monkeypatch: pytest.Monk
 
 
 def test_its_unit_test_passes_and_can_fail(project: Path) -> None:
-    (shown,) = taken("docs/pulumi.md", "python", "import pulumi\n\nimport vertex_training\n\n\nclass Mocks")
+    (shown,) = taken(
+        "docs/pulumi.md", "python", "from typing import Any\n\nimport pulumi\n\nimport vertex_training\n\n\nclass Mocks"
+    )
     (project / "test_stack.py").write_text(shown)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir=.", "test_stack.py"]
     passed = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=120)
@@ -51,3 +57,23 @@ def test_its_unit_test_passes_and_can_fail(project: Path) -> None:
     declared.write_text(declared.read_text().replace("      scheduling: {timeout: 3600s}\n", "", 1))
     failed = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=120)
     assert "1 failed" in failed.stdout, failed.stdout
+
+
+@pytest.mark.parametrize("is_output", [False, True])
+def test_its_transform_edits_every_spec(is_output: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    (shown,) = taken(
+        "docs/pulumi.md", "python", "from typing import Any\n\nimport pulumi\n\nimport vertex_training\n\n\ndef limit"
+    )
+    transforms: list[Callable[[pulumi.ResourceTransformArgs], Any]] = []
+    monkeypatch.setattr("pulumi.runtime.register_resource_transform", transforms.append)
+    monkeypatch.setattr("vertex_training.run", lambda: None)
+    exec(shown, {})
+    declared = {"displayName": "a", "jobSpec": {"scheduling": {"strategy": "SPOT"}}}
+
+    async def edited() -> Any:
+        spec: Any = pulumi.Output.from_input(declared) if is_output else declared
+        props, opts = {"spec": spec, "run": None}, pulumi.ResourceOptions()
+        args = pulumi.ResourceTransformArgs(True, "pulumi-python:dynamic:CustomJob", "a", props, opts)
+        return await transforms[0](args).props["spec"].future()
+
+    assert asyncio.run(edited())["jobSpec"] == {"scheduling": {"timeout": "3600s", "strategy": "SPOT"}}

@@ -4,6 +4,7 @@
 
 - `vertex_api/types.py`: the messages. The document lists names; the numbers that clients may send for enums come from
   the protos of google-cloud-aiplatform.
+- `components/args.py`: the same messages for type checkers of programs, in which values may be outputs of resources.
 - `vertex_emulator/api/vertex_ai_methods.json`: the methods. The emulator answers 501 to those that it lacks, and 404 to
   those that Vertex AI does not have.
 """
@@ -15,7 +16,7 @@ import re
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, cast
@@ -27,6 +28,7 @@ SCHEMA_ID_PREFIX = "GoogleCloudAiplatformV1"
 Schema = dict[str, Any]
 ROOT = Path(__file__).parents[1]
 TYPES = ROOT / "vertex_api" / "types.py"
+ARGUMENTS = ROOT / "components" / "args.py"
 METHODS = ROOT / "vertex_emulator" / "api" / "vertex_ai_methods.json"
 VERSIONS = ("v1", "v1beta1")
 Methods = set[tuple[str, str]]
@@ -40,6 +42,9 @@ MAY_BE_EMPTY = {("EnvVar", "value")}
 """Required texts whose empty value says something, and is left out by clients."""
 MAY_BE_INFINITE = {("Scalar", "value")}
 """Numbers that may be infinite, or none: a loss that diverges is a point of a curve, too."""
+TASK_INPUTS = ("studySpec", "trialJobSpec", "maxTrialCount", "parallelTrialCount", "maxFailedTrialCount")
+"""The fields of a tuning job that are the inputs of a pipeline's task."""
+PYTHON_TYPES = {"Int64": "int", "Int32": "int", "Double": "float", "Boolean": "bool", "Any": "Any"}
 SCALARS = {
     ("string", None): "String",
     ("string", "int64"): "Int64",
@@ -116,12 +121,18 @@ def render_types(document: Schema) -> str:
     header = HEADER.format(api=document["name"], version=document["version"], revision=document["revision"])
     tables = "\n".join(["# fmt: off", *enums, "# fmt: on"])
     text = "\n\n\n".join([f"{header}\n\n{tables}", *classes]) + "\n"
-    formatter = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(TYPES), "-"]
+    return _formatted(text, TYPES)
+
+
+def _formatted(text: str, file: Path) -> str:
+    formatter = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(file), "-"]
     return subprocess.run(formatter, input=text, capture_output=True, text=True, check=True).stdout
 
 
 class _TypeWriter:
     """Collects the enums that the fields use while it writes the classes."""
+
+    base = "Message"
 
     def __init__(self, schemas: dict[str, Schema]) -> None:
         self.schemas = schemas
@@ -154,12 +165,74 @@ class _TypeWriter:
         return annotation
 
     def message(self, schema_id: str) -> str:
-        schema, name = self.schemas[schema_id], short_id(schema_id)
+        return self.text(short_id(schema_id), self.schemas[schema_id])
+
+    def text(self, name: str, schema: Schema) -> str:
         sentence = re.split(r"(?<=\.)\s", schema.get("description", f"{name}."))[0]
         doc = "\n    ".join(textwrap.wrap(f'"""{sentence}"""', MAX_LINE_LENGTH - 4))
         properties = schema.get("properties", {})
-        fields = [f"    {field}: {self.annotation(name, field, properties[field])}" for field in properties]
-        return f"class {name}(Message, total=False):\n    {doc}\n\n" + "\n".join(fields)
+        annotations = {field: self.annotation(name, field, properties[field]) for field in properties}
+        fields = [f"    {field}: {annotation}" for field, annotation in annotations.items() if annotation]
+        return f"class {name}({self.base}, total=False):\n    {doc}\n\n" + "\n".join(fields)
+
+
+ARGUMENTS_HEADER = '''"""The fields of jobs, for type checkers: generated from the discovery document, do not edit.
+
+The messages of `vertex_api.types` without what the service sets. A value may be an output of another resource.
+{api} {version}, revision {revision}; written by `python -m tools.discovery`.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Required
+
+from pulumi import Input
+from typing_extensions import ReadOnly, TypedDict
+'''
+
+
+def render_arguments(document: Schema) -> str:
+    """Return the text of components/args.py for a discovery document."""
+    writer = _ArgumentWriter(document["schemas"])
+    classes = [writer.message(schema_id) for schema_id in _reachable(document["schemas"], JOBS)]
+    tuning = {**document["schemas"][f"{SCHEMA_ID_PREFIX}HyperparameterTuningJob"], "description": _TASK_INPUTS_DOC}
+    tuning["properties"] = {field: tuning["properties"][field] for field in TASK_INPUTS}
+    classes.append(writer.text("TuningTaskInputs", tuning))
+    enums = [f"{name} = Literal{json.dumps([*numbers])}" for name, numbers in sorted(writer.used_enums.items())]
+    header = ARGUMENTS_HEADER.format(api=document["name"], version=document["version"], revision=document["revision"])
+    names = [f'{job}Args = {job}\n"""{_ARGS_DOC.format(job)}"""' for job in JOBS]
+    return _formatted("\n\n\n".join(["\n".join([header, *enums]), *classes, "\n".join(names)]) + "\n", ARGUMENTS)
+
+
+_ARGS_DOC = "The API's fields, as a TypedDict: `vertex_training.args.{0}`. Its values may be outputs."
+_TASK_INPUTS_DOC = "What a tuning task of a pipeline takes: a study, and the job of each of its trials."
+
+
+class _ArgumentWriter(_TypeWriter):
+    """Writes fields that nobody assigns to, so that a message of `vertex_api.types` is one of these, too."""
+
+    base = "TypedDict"
+
+    def annotated_type(self, field: Schema) -> str:
+        if "$ref" in field:
+            return super().annotated_type(field)
+        if field["type"] in ("array", "object"):
+            items = field["items"] if field["type"] == "array" else field["additionalProperties"]
+            many = f"Sequence[{self.annotated_type(items)}]"
+            return f"Input[{many if field['type'] == 'array' else many.replace('Sequence[', 'Mapping[str, ', 1)}]"
+        found = super().annotated_type(field)
+        return f"Input[{found if 'enum' in field else PYTHON_TYPES.get(found, 'str')}]"
+
+    def annotation(self, message_name: str, field_name: str, field: Schema) -> str:
+        if field.get("readOnly"):
+            return ""
+        if (message_name, field_name) == ("TrainingPipeline", "trainingTaskInputs"):
+            return 'Required[ReadOnly["CustomJobSpec | TuningTaskInputs"]]'
+        plain = _TypeWriter(self.schemas).annotation(message_name, field_name, field)
+        is_required = plain.startswith("Required[")
+        if (message_name, field_name) == ("TrainingPipeline", "trainingTaskDefinition"):
+            is_required = False  # the inputs say which task it is
+        found = f"ReadOnly[{self.annotated_type(field)}]"
+        return f"Required[{found}]" if is_required else found
 
 
 def _enum(name: str, numbers_by_value: dict[str, int]) -> str:
@@ -202,9 +275,9 @@ def _references(node: object) -> Iterator[str]:
             yield from _references(child)
 
 
-def _reachable(schemas: dict[str, Schema]) -> list[str]:
+def _reachable(schemas: dict[str, Schema], roots: Sequence[str] = ROOTS) -> list[str]:
     """Return the schema ids that the root types reach, breadth first."""
-    found = [SCHEMA_ID_PREFIX + root for root in ROOTS]
+    found = [SCHEMA_ID_PREFIX + root for root in roots]
     for schema_id in found:
         found += [name for name in dict.fromkeys(_references(schemas[schema_id])) if name not in found]
     return found
@@ -253,6 +326,7 @@ def main() -> int:
         __doc__,
         lambda: {
             TYPES: render_types(load()),
+            ARGUMENTS: render_arguments(load()),
             METHODS: render_methods({version: load(version) for version in VERSIONS}),
         },
     )

@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, ClassVar, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 import pulumi
 from pulumi import dynamic
 
-from vertex_api import pipelines, types
 from vertex_api.errors import VertexError
 from vertex_api.job import Job
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
@@ -22,12 +21,12 @@ from ..schema import interpolation, shapes
 from .identity import run_digest
 from .inputs import REPLACING, REPLACING_ADOPTED
 
-CustomJobArgs = types.CustomJob
-"""The API's fields of a CustomJob, as a TypedDict: `vertex_api.types.CustomJob`."""
-HyperparameterTuningJobArgs = types.HyperparameterTuningJob
-"""The API's fields of a HyperparameterTuningJob, as a TypedDict: `vertex_api.types.HyperparameterTuningJob`."""
-TrainingPipelineArgs = pipelines.TrainingPipeline
-"""The fields of a TrainingPipeline that runs training code, as a TypedDict: `vertex_api.pipelines.TrainingPipeline`."""
+if TYPE_CHECKING:
+    from ..args import CustomJobArgs, HyperparameterTuningJobArgs, TrainingPipelineArgs
+else:  # the same keys, of messages that are loaded anyway: a preview does without a hundred more classes
+    from vertex_api.pipelines import TrainingPipeline as TrainingPipelineArgs
+    from vertex_api.types import CustomJob as CustomJobArgs
+    from vertex_api.types import HyperparameterTuningJob as HyperparameterTuningJobArgs
 
 Spec = TypeVar("Spec", CustomJobArgs, HyperparameterTuningJobArgs, TrainingPipelineArgs)
 
@@ -258,8 +257,8 @@ class CustomJob(_Job[CustomJobArgs]):
 
     The name has at most 63 lower-case letters, digits, `-`, `_` and `.`. The other arguments:
 
-    - `args`: the API's fields (`CustomJobArgs`, which is `vertex_api.types.CustomJob`). A text in them may be an output
-      of another resource, and may have `${secrets.NAME}` or a result of another job in it.
+    - `args`: the API's fields (`CustomJobArgs`). A value in them may be an output of another resource, and a text
+      may have `${secrets.NAME}` or a result of another job in it.
     - `opts`: Pulumi's options. Let the job depend on the images that it runs. Yours win over those that a job has by
       itself: it is deleted before it is replaced, and an edit of what it runs replaces it.
     - `foundation`: where it runs, and what it has where it says nothing; by default that of the program's
@@ -286,7 +285,7 @@ class CustomJob(_Job[CustomJobArgs]):
 class HyperparameterTuningJob(_Job[HyperparameterTuningJobArgs]):
     """A HyperparameterTuningJob of Vertex AI, a search: many trials, each with other parameters.
 
-    `args` have the API's fields (`HyperparameterTuningJobArgs`, which is `vertex_api.types.HyperparameterTuningJob`).
+    `args` have the API's fields (`HyperparameterTuningJobArgs`).
     All else is as for `CustomJob`: arguments, outputs and errors. `model_dir` is None, as each trial has its own.
     """
 
@@ -296,7 +295,7 @@ class HyperparameterTuningJob(_Job[HyperparameterTuningJobArgs]):
 class TrainingPipeline(_Job[TrainingPipelineArgs]):
     """A TrainingPipeline of Vertex AI, which runs a custom job or a search, and may upload its model.
 
-    `args` have the API's fields (`TrainingPipelineArgs`, which is `vertex_api.pipelines.TrainingPipeline`). All else is
+    `args` have the API's fields (`TrainingPipelineArgs`). All else is
     as for `CustomJob`: arguments, outputs and errors.
     """
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Required, TypedDict
+from typing import TYPE_CHECKING, Any, Required, TypedDict
 
 import pulumi
 
@@ -17,17 +17,17 @@ from vertex_api.validation.shape import MUST_BE_OBJECT, canonicalize
 
 from ..jobs.resources import (
     CustomJob,
-    CustomJobArgs,
     HyperparameterTuningJob,
-    HyperparameterTuningJobArgs,
     TrainingPipeline,
-    TrainingPipelineArgs,
 )
 from ..plan.arguments import read_arguments
 from ..plan.program import Foundation, default_foundation
 from ..plan.training import Timetable, Training, place, title
 from ..runtime.resource import refuse_options, when_known
 from ..schema import formats, shapes
+
+if TYPE_CHECKING:
+    from ..args import CustomJobArgs, HyperparameterTuningJobArgs, TrainingPipelineArgs
 
 _SCHEDULE = Kind("schedules", "Schedule", "")
 """Names schedules in messages, as the kinds of the API name jobs."""
@@ -42,7 +42,7 @@ class JobTemplate:
 
     type: type[CustomJob] | type[HyperparameterTuningJob] | type[TrainingPipeline]
     """The class of the job: `CustomJob`, `HyperparameterTuningJob` or `TrainingPipeline`."""
-    spec: CustomJobArgs | HyperparameterTuningJobArgs | TrainingPipelineArgs | Training
+    spec: "CustomJobArgs | HyperparameterTuningJobArgs | TrainingPipelineArgs | Training"
     """The API's fields, as that class takes them."""
 
 

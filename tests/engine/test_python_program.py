@@ -81,7 +81,7 @@ def test_one_stack_trains_in_two_regions(project: Project) -> None:
 
 
 def test_a_transformed_stack_is_automated(project: Project) -> None:
-    _, transforming, automating = FOR_PULUMI_USERS
+    _, transforming, _, automating = FOR_PULUMI_USERS
     (project.root / "__main__.py").write_text(transforming)
     command = [sys.executable, "-c", automating]
     done = subprocess.run(
