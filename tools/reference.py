@@ -116,9 +116,9 @@ programs. `python -m tools.reference` writes this page from the code: edit the d
 _TYPES = """\
 ## Messages of the API
 
-`vertex_training.args` has a TypedDict for each message that a job of a program may contain, such as `WorkerPoolSpec` and
-`StudySpec`, and a `Literal` for each enum; `vertex_api.types` has them without outputs. Both are generated from the API's
-discovery document. Fields have the API's names and
+`vertex_training.args` has a TypedDict for each message that a job of a program may contain, such as `WorkerPoolSpec`
+and `StudySpec`, and a `Literal` for each enum; `vertex_api.types` has them without outputs. Both are generated from the
+API's discovery document. Fields have the API's names and
 meanings: see its reference of
 [CustomJob](https://cloud.google.com/vertex-ai/docs/reference/rest/v1/projects.locations.customJobs) and
 [HyperparameterTuningJob](https://cloud.google.com/vertex-ai/docs/reference/rest/v1/projects.locations.hyperparameterTuningJobs).
