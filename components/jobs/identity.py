@@ -115,6 +115,12 @@ def settings_of(parent: str, name: str) -> Mapping[str, Any]:
     return found[0].settings if len(found) == 1 else {}
 
 
+def registries(parent: str) -> frozenset[str]:
+    """Return what the names of images begin with that the stacks of a location build."""
+    found = (each.settings.get("registry") for each in [*_ledgers.values()] if each.parent == parent)
+    return frozenset(str(each) for each in found if each)
+
+
 def declarations_digest(jobs: Iterable[Training]) -> str:
     """Return 16 hex digits that differ whenever what is declared of any job differs, its lifecycle included."""
     return _digest({job.name: (job.kind.collection, job.job.fields, job.lifecycle) for job in jobs})[:16]

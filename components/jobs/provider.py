@@ -30,7 +30,7 @@ from ..runtime.resource import Provider
 from ..runtime.target import Target, one_line_errors
 from ..schema import interpolation
 from ..schema.interpolation import Tables
-from . import lookup, runs, submission
+from . import enforcement, lookup, runs, submission
 from .inputs import REPLACING, REPLACING_ADOPTED, Inputs
 from .removal import FOUND_REASON, remove, stays
 
@@ -74,6 +74,8 @@ class JobProvider(Provider):
         elif spec:
             for path, message in rules.labels(spec.fields.get("labels", {})):
                 failures.append(dynamic.CheckFailure(".".join(("spec.labels", *map(str, path))), message))
+            for path, message in enforcement.violations(spec, inputs["parent"], _name(inputs)):
+                failures.append(dynamic.CheckFailure(show_path(("spec", *path)), message))
         if not olds:
             _count_submissions(inputs, None, is_replaced=False)
         shown, more = shown_problems(failures)
@@ -178,7 +180,12 @@ def _count_submissions(news: Mapping[str, Any], olds: Mapping[str, Any] | None, 
         submissions += not news.get("adopt")
     if olds is not None and is_replaced:
         submissions += deletion_policy(olds.get("lifecycle") or {}, is_adopted=bool(olds.get("adopt"))) == "delete"
-    pacing.current().decide(news["owner"].rpartition("/")[2], submissions, target.pace(news["parent"]))
+    pacing.current().decide(_name(news), submissions, target.pace(news["parent"]))
+
+
+def _name(inputs: Mapping[str, Any]) -> str:
+    """Return the name of the resource."""
+    return str(inputs["owner"].rpartition("/")[2])
 
 
 def _is_same_job(name: str, other_name: str) -> bool:

@@ -1,19 +1,15 @@
 """What jobs took that have ended: the line that the stack keeps of each, and what a run of `pulumi up` says of cost."""
 
-import json
 from collections.abc import Mapping
 
 from vertex_api.estimates import runs
-from vertex_api.estimates.prices import ZERO, Prices, prices_with
+from vertex_api.estimates.prices import ZERO
 from vertex_api.estimates.runs import Run
 from vertex_api.names import SUCCEEDED_STATES, JobJson, ResourceName
 from vertex_api.schedules import NAME_LABEL
-from vertex_api.validation.shape import canonicalize
 
-from ..runtime.resource import Provider
 from ..runtime.target import CLOUD_PREFIX
-from ..schema import shapes
-from . import identity
+from . import enforcement
 from .failures import MAX_NAMES
 
 TOOK = "took"
@@ -41,15 +37,5 @@ def cost_lines(parent: str, jobs: Mapping[str, JobJson]) -> list[str]:
 def _run(parent: str, job: JobJson, metrics: Mapping[str, float]) -> Run | None:
     is_billed = parent.startswith(CLOUD_PREFIX)
     region, kind = parent.rpartition("/")[2], ResourceName.parse(job["name"]).kind
-    return Run.of(kind, job, region, _prices(parent, job) if is_billed else None, metrics)
-
-
-def _prices(parent: str, job: JobJson) -> Prices:
-    """Return the prices on file, with the stack's own in their place. The program has found those valid."""
-    given = identity.settings_of(parent, job.get("labels", {}).get(NAME_LABEL, "")).get("prices")
-    if given is None and Provider.own_prices:
-        given = json.loads(Provider.own_prices)
-    if given is None:
-        return prices_with(None)
-    own, _ = canonicalize(shapes.Prices, given)
-    return prices_with(own)
+    prices = enforcement.prices(parent, job.get("labels", {}).get(NAME_LABEL, "")) if is_billed else None
+    return Run.of(kind, job, region, prices, metrics)

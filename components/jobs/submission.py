@@ -12,6 +12,7 @@ from functools import cache, partial
 from typing import Any
 
 from vertex_api.errors import NotFound, VertexError
+from vertex_api.job import Job
 from vertex_api.names import JobJson, Kind, ResourceName, short_state
 
 from ..errors import SubmitFailed
@@ -19,7 +20,7 @@ from ..plan.rules import MARK_LABEL, TOKEN_LABEL
 from ..runtime import engine, holders
 from ..runtime.target import Target
 from ..schema import interpolation
-from . import identity
+from . import enforcement, identity
 from .failures import explain_refusals
 from .inputs import Inputs
 from .removal import remove, remove_orphans, was_being_created
@@ -87,6 +88,7 @@ def _submit(
 
         verify(inputs.data, inputs.verify, inputs.parent, inputs.error_prefix)
     job = interpolation.expand(inputs.spec.fields, tables)
+    enforcement.require(Job(kind, job), inputs.parent, inputs.name, inputs.error_prefix)
     job["labels"] = {**job.get("labels", {}), **labels}
     with explain_refusals(inputs.spec, api):
         return api.client.create(

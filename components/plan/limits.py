@@ -25,8 +25,6 @@ from . import guardrails
 from .guardrails import Rules
 from .training import Place
 
-VARIABLE = "VERTEX_TRAINING_GUARDRAILS"
-"""The variable of the environment that names files with limits from outside the project."""
 KEY = "guardrails"
 SUMS = frozenset({*(each.rule for each in guardrails.FIGURES), guardrails.MONTHLY, guardrails.EXPECTED})
 """The rules on all jobs together."""

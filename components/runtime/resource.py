@@ -25,6 +25,7 @@ _REFUSED_OF_COMPONENT = dict.fromkeys(
     "is for one resource, and this has several: set it in a transform, which sees each of them",
 )
 """Options that Pulumi would take without a word and without an effect."""
+_CONFIG_KEYS = ("guardrails", "extends", "prices")
 _MODULE = DYNAMIC_TYPE.partition("/")[2].rstrip(":")
 
 
@@ -133,8 +134,8 @@ class Provider(dynamic.ResourceProvider):
     serialize_as_secret_always = False
     input_names: ClassVar[Sequence[str]] = ()
     """Those properties that are inputs; all others are outputs."""
-    own_prices: ClassVar[str] = ""
-    """The stack's own `prices`, as the engine passes them."""
+    config: ClassVar[Mapping[str, str]] = {}
+    """What of the stack's config jobs are judged and priced by, as the engine passes it, without its namespace."""
 
     def configure(self, req: dynamic.ConfigureRequest) -> None:
         """Take the stack's pace and credentials, listen for Ctrl-C, and watch the engine, with which this process ends.
@@ -143,7 +144,8 @@ class Provider(dynamic.ResourceProvider):
         """
         credentials.use_config({key: req.config.get(key) for key in credentials.CONFIG_KEYS})
         pacing.current().override(req.config.get(pacing.CONFIG_KEY))
-        Provider.own_prices = req.config.get("vertex-training:prices") or ""
+        given = {key: req.config.get(f"vertex-training:{key}") for key in _CONFIG_KEYS}
+        Provider.config = {key: value for key, value in given.items() if value}
         engine.listen_for_cancellation()
         engine.watch()
         engine.report_plain_errors()

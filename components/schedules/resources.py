@@ -6,19 +6,21 @@ run is what its jobs are. An execution that submits none, such as one that is re
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 import pulumi
 from pulumi import dynamic
 
-from vertex_api.job import MODEL_DIR, TUNING_JOB, job_results, stored_job
+from vertex_api.job import MODEL_DIR, TUNING_JOB, job_results, parse_job, stored_job
+from vertex_api.messages import show_path
 from vertex_api.names import KINDS, SUCCEEDED_STATES, TERMINAL_STATES
 from vertex_api.schedules import NAME_LABEL, RUN_ID_LENGTH, SCHEDULE_LABEL, ScheduleRequest
 
 from .. import providers
 from ..errors import SubmitFailed
+from ..jobs import enforcement
 from ..jobs.lookup import tuning_job
 from ..plan.training import job_label
 from ..runtime import engine, holders, target
@@ -39,7 +41,8 @@ class EmulatorScheduleProvider(Provider):
     input_names = (*_IDENTITY, *_REQUEST)
 
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.CheckResult:
-        return dynamic.CheckResult({name: news[name] for name in self.input_names if name in news}, [])
+        inputs = {name: news[name] for name in self.input_names if name in news}
+        return dynamic.CheckResult(inputs, [*_check_jobs(inputs)])
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
         body = _body(props)
@@ -86,6 +89,15 @@ class EmulatorSchedule(DynamicResource):
             {"parent": parent, **inputs, "status": None},
             pulumi.ResourceOptions.merge(ours, opts),
         )
+
+
+def _check_jobs(inputs: Mapping[str, Any]) -> Iterator[dynamic.CheckFailure]:
+    """Find the guardrails that the jobs of a schedule break, as far as they are known."""
+    jobs = inputs.get("jobs")
+    for index, each in enumerate(jobs if isinstance(jobs, list) else []):
+        job, _ = parse_job(KINDS[each["collection"]], each["body"])
+        for path, message in enforcement.violations(job, inputs["parent"], each["name"]) if job else ():
+            yield dynamic.CheckFailure(show_path(("jobs", index, "body", *path)), message)
 
 
 def emulator_status(emulator_answer: Mapping[str, Any]) -> dict[str, Any]:

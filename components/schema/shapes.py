@@ -381,10 +381,22 @@ class _StackKeys(Declarations, Cloud, total=False):
     rehearse: Rehearse
 
 
-class Stack(_StackKeys):
+class Stack(_StackKeys, total=False):
     """The keys of a stack file under `vertex-training:`: its settings, and declarations."""
 
     target: Required[Literal["local", "gcp"]]
+    extends: String
+
+
+class SharedFile(ClosedTypedDict, total=False):
+    """A file that stack files extend: what they have in common. `guardrails` hold beside those of the stack file."""
+
+    extends: String
+    guardrails: Guardrails
+    labels: dict[str, String]
+    network: Network
+    prices: Prices
+    registry: Registry
 
 
 class TrainingStackArgs(_StackKeys, total=False):

@@ -33,7 +33,7 @@ class StackFile(NamedTuple):
     def as_local(self) -> dict[str, str]:
         """Return this package's keys as a stack with target `local` has them, without those for Google Cloud alone."""
         own = "vertex-training:"
-        cloud = {f"{own}{key}" for key in (*shapes.Cloud.__annotations__, "guardrails", "project")}
+        cloud = {f"{own}{key}" for key in (*shapes.Cloud.__annotations__, "extends", "guardrails", "project")}
         kept = {key: text for key, text in self.config.items() if key.startswith(own) and key not in cloud}
         return {**kept, f"{own}target": "local"}
 

@@ -1,7 +1,8 @@
 """Settings: the stack file and its declarations, parsed once, with every problem reported together."""
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,8 @@ from ..plan import guardrails, limits
 from ..plan.folders import WritableFolders
 from ..plan.limits import Limits, Source
 from ..plan.plan import PERSISTENT_RESOURCE, Plan, resource_pools
-from ..plan.training import Timetable, Training
+from ..plan.shared import EXTENDS, Shared, from_outside
+from ..plan.training import Place, Timetable, Training
 from ..runtime import state
 from ..runtime.engine import defer_pulumi_gcp
 from ..schema import shapes
@@ -85,6 +87,12 @@ class Settings:
         from pulumi.runtime import config as runtime_config
 
         given = dict(args or {})
+        around, problems = from_outside(os.environ)
+        if EXTENDS in given:
+            message = "is for the stack file, as it brings limits; what is given here holds beside it"
+            problems.append(Problem(resource, EXTENDS, message))
+        if problems:
+            raise DeclarationErrors(problems)
         argument = limits.Argument(resource, given.pop(limits.KEY)) if limits.KEY in given else None
         own = {f"{NAMESPACE}:{key}": _encode(value) for key, value in given.items()}
         # A unit test with Pulumi's mocks sets the second alone (`pulumi.runtime.set_all_config`).
@@ -100,6 +108,7 @@ class Settings:
             prefix,
             secrets,
             records,
+            around=around,
             argument=argument,
             arguments=(resource, given.keys()),
         )
@@ -115,26 +124,32 @@ class Settings:
         secret_keys: Collection[str] = credentials.CONFIG_KEYS,
         records: Callable[[], Mapping[str, str]] = dict,
         given: Collection[str] = (),
+        around: Sequence[Source] = (),
         argument: limits.Argument | None = None,
         arguments: tuple[str, Collection[str]] = ("", ()),
     ) -> "Settings":
         """Return the settings of a stack's config (`{"vertex-training:target": "local", …}`) and its included files.
 
         `secret_keys` are the keys that are encrypted. `records` looks up those of earlier runs, by job. The vars that
-        are `given` come from the option `--set`. `argument` has the guardrails that a `TrainingStack` is given,
-        `arguments` its name in messages and its other keys. Raises DeclarationErrors with all problems.
+        are `given` come from the option `--set`. `around` are guardrails from outside of the project. `argument` has
+        those that a `TrainingStack` is given, `arguments` its name in messages and its other keys. Raises
+        DeclarationErrors with all problems.
         """
         name = f"stacks/Pulumi.{stack}.yaml"
         file = root / name
         # For its line numbers only: its values come from the engine, with secrets decrypted.
         stack_file = GivenFile(name, file.read_bytes() if file.is_file() else b"", f"{NAMESPACE}:", *arguments)
-        values, violations = stack_values(config)
-        problems = [stack_file.problem(*violation) for violation in first_problems(violations)]
+        shared = Shared.load(root, config.get(f"{NAMESPACE}:{EXTENDS}"), stack_file)
+        values, violations = stack_values(_with_shared(config, shared.values))
+        problems = shared.problems + [
+            _place(stack_file, config, shared)(*violation) for violation in first_problems(violations)
+        ]
+        around = [*around, *shared.sources]
         if is_cloud := values.get("target") == "gcp":
             problems += _credentials(name, config, secret_keys)
         own: list[Source] = []
         if argument:
-            held = Limits.of([Source(values.get(limits.KEY, {}), place=stack_file.problem)])
+            held = Limits.of([*around, Source(values.get(limits.KEY, {}), place=stack_file.problem)])
             problems += argument.problems(held)
             own = [argument.source]
         entries, unreadable = load(root, stack_file, values)
@@ -159,6 +174,7 @@ class Settings:
             file=stack_file.problem,
             pools=[pool for _, pool in resource_pools(values)] if is_cloud else [],
             records=records,
+            around=tuple(around),
             own=tuple(own),
             prefix=prefix,
         )
@@ -244,6 +260,29 @@ def stack_values(config: Mapping[str, str]) -> tuple[dict[str, Any], list[Violat
     invalid |= {each.path[0] for each in problems} & {PERSISTENT_RESOURCE, "region"}
     declarations = {key: value for key, value in own.items() if key in SECTIONS}
     return {**{key: value for key, value in values.items() if key not in invalid}, **declarations}, violations
+
+
+def _with_shared(config: Mapping[str, str], shared: Mapping[str, Any]) -> dict[str, str]:
+    """Return a stack's config with what it takes from shared files. All of that is for the target `gcp`."""
+    merged = dict(config)
+    if config.get(f"{NAMESPACE}:target") == "gcp":
+        for key, value in shared.items():
+            own = _decode(config.get(name := f"{NAMESPACE}:{key}", ""))
+            if key == "labels" and isinstance(own, dict):
+                merged[name] = _encode({**value, **own})
+            elif name not in config:
+                merged[name] = _encode(value)
+    return merged
+
+
+def _place(stack_file: SourceFile, config: Mapping[str, str], shared: Shared) -> Place:
+    """Return the place of a key: in the stack file, or in the shared file that it comes from."""
+
+    def place(path: KeyPath, message: str) -> Problem:
+        is_own = not path or path[0] not in shared.places or f"{NAMESPACE}:{path[0]}" in config
+        return stack_file.problem(path, message) if is_own else shared.places[str(path[0])](path, message)
+
+    return place
 
 
 def _encode(value: Any) -> str:
