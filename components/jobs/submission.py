@@ -88,7 +88,7 @@ def _submit(
 
         verify(inputs.data, inputs.verify, inputs.parent, inputs.error_prefix)
     job = interpolation.expand(inputs.spec.fields, tables)
-    enforcement.require(Job(kind, job), inputs.parent, inputs.name, inputs.error_prefix)
+    enforcement.require(Job(inputs.spec.kind, job), inputs.parent, inputs.name, inputs.error_prefix)
     job["labels"] = {**job.get("labels", {}), **labels}
     with explain_refusals(inputs.spec, api):
         return api.client.create(

@@ -275,7 +275,7 @@ def _with_shared(config: Mapping[str, str], shared: Mapping[str, Any]) -> dict[s
     return merged
 
 
-def _place(stack_file: SourceFile, config: Mapping[str, str], shared: Shared) -> Place:
+def _place(stack_file: GivenFile, config: Mapping[str, str], shared: Shared) -> Place:
     """Return the place of a key: in the stack file, or in the shared file that it comes from."""
 
     def place(path: KeyPath, message: str) -> Problem:

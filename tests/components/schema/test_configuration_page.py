@@ -20,6 +20,7 @@ from vertex_api.validation.shape import canonicalize
 PAGE = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text()
 SECTIONS = {
     "Stack": "Stack file",
+    "SharedFile": "Shared file",
     "Emulator": "Emulator",
     "Guardrails": "Guardrails",
     "Prices": "Prices",
