@@ -14,7 +14,7 @@ from vertex_training.schema import shapes
 from vertex_training.settings.settings import Settings
 
 from tests.blocks import taken
-from tests.components.projects import INCLUDING, problems, write
+from tests.components.projects import CLOUD, INCLUDING, load, problems, write
 from vertex_api.validation.shape import canonicalize
 
 PAGE = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text()
@@ -129,10 +129,13 @@ def test_the_page_lists_the_known_references(tmp_path: Path, user: str, declarat
     assert set(re.findall(r"\$\{\w+\.NAME(?:\.RESULT)?\}", problem)) == described
 
 
+FILES: dict[str, str] = dict(re.findall(r"^```yaml\n# (\S+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
+SHARING = ("platform/train.yaml", "stacks/Pulumi.prod.yaml")
+
+
 def example(root: Path, *slips: tuple[str, str]) -> Settings:
     """The settings of the page's files, with other words in them."""
-    blocks = re.findall(r"^```yaml\n# (\S+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    files = dict(blocks)
+    files = {name: text for name, text in FILES.items() if name not in SHARING}
     assert list(files) == ["training/digits.yaml", "stacks/Pulumi.dev.yaml", "training/best.yaml"]
     for right, wrong in slips:
         files = {name: text.replace(right, wrong, 1) for name, text in files.items()}
@@ -146,6 +149,14 @@ def example(root: Path, *slips: tuple[str, str]) -> Settings:
 def test_the_example_of_the_page_is_right(tmp_path: Path) -> None:
     (job,) = example(tmp_path).jobs
     assert job.job.fields["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] == ["--epochs=2"]
+
+
+def test_the_page_s_shared_file_is_right(tmp_path: Path) -> None:
+    shared, stack = (FILES[name] for name in SHARING)
+    place = CLOUD.replace("config:\n", "").replace("  vertex-training:target: gcp\n", "")
+    plan = load(tmp_path, f"{stack}{place}", "prod", **{SHARING[0]: shared}).plan
+    assert plan.labels == {"cost-center": "4711"}
+    assert plan.guardrails == yaml.safe_load(shared)["guardrails"]
 
 
 def test_the_page_shows_the_printed_problems(tmp_path: Path) -> None:
