@@ -7,7 +7,7 @@ second, which hold for every stack.
 
 import os
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -147,6 +147,13 @@ def from_outside(environment: Mapping[str, str]) -> tuple[list[Source], list[Pro
             problems += (source.problem(path[1:] if bare else path, message) for path, message in found)
             sources.append(Source(rules, Path(name).name, _placed(source, bare)))
     return sources, problems
+
+
+def argument_problems(resource: str, given: Collection[str]) -> Iterator[Problem]:
+    """Find keys among the arguments of a `TrainingStack` that would replace limits."""
+    if EXTENDS in given:
+        message = "is for the stack file, as it brings limits; what is given here holds beside it"
+        yield Problem(resource, EXTENDS, message)
 
 
 def _outside(content: Mapping[str, Any]) -> tuple[dict[str, Any], list[Violation]]:

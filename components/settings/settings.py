@@ -21,7 +21,7 @@ from ..plan import guardrails, limits
 from ..plan.folders import WritableFolders
 from ..plan.limits import Limits, Source
 from ..plan.plan import PERSISTENT_RESOURCE, Plan, resource_pools
-from ..plan.shared import EXTENDS, Shared, from_outside
+from ..plan.shared import EXTENDS, Shared, argument_problems, from_outside
 from ..plan.training import Place, Timetable, Training
 from ..runtime import state
 from ..runtime.engine import defer_pulumi_gcp
@@ -88,10 +88,7 @@ class Settings:
 
         given = dict(args or {})
         around, problems = from_outside(os.environ)
-        if EXTENDS in given:
-            message = "is for the stack file, as it brings limits; what is given here holds beside it"
-            problems.append(Problem(resource, EXTENDS, message))
-        if problems:
+        if problems := [*problems, *argument_problems(resource, given)]:
             raise DeclarationErrors(problems)
         argument = limits.Argument(resource, given.pop(limits.KEY)) if limits.KEY in given else None
         own = {f"{NAMESPACE}:{key}": _encode(value) for key, value in given.items()}

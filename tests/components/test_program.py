@@ -350,3 +350,9 @@ def test_a_ledger_has_what_holds_for_its_jobs(made: Callable[..., Graph]) -> Non
     assert (home["region"], there["region"]) == ("us-central1", "us-west1")
     assert (there["prefix"], there["submissionsPerMinute"], there["prices"]["source"]) == ("west-", 10, "our contract")
     assert "prices" not in home
+
+
+def test_an_argument_cannot_extend_another_file(made: Callable[..., Graph]) -> None:
+    extending: Any = {"extends": "loose.yaml"}
+    with pytest.raises(DeclarationErrors, match='TrainingStack "training": extends: is for the stack file'):
+        made(lambda: TrainingStack("training", extending))
