@@ -362,4 +362,4 @@ class Completion(DynamicResource):
                 return lookup.results(self._parent, self._owner, ids)
             return {}
 
-        return self.recovered("results", lambda _: pulumi.Output.all(**self._submitted).apply(fetch))
+        return self.recovered("results", lambda: pulumi.Output.all(**self._submitted).apply(fetch))

@@ -14,6 +14,7 @@ from vertex_api.schedules import ScheduleRequest
 from vertex_api.validation.formats import Violation
 
 from ..errors import DeclarationErrors, Problem
+from ..runtime import sdk
 from ..runtime.resource import PerRun, has_output, when_known
 from ..schema import formats, interpolation, shapes
 from .plan import Plan
@@ -136,7 +137,7 @@ class Program:
         self._timetables: list[Timetable] = []
         self._problems: list[Problem] = []
         self._sum_problems: list[Problem] = []
-        self._has_new_jobs = False
+        self._has_new_jobs = self._is_shown_with_errors = False
         self._refusal: pulumi.RunError | None = None
         self._unknown: dict[str, None] = {}
         self._awaited: list[pulumi.Output[Any]] = []
@@ -222,6 +223,9 @@ class Program:
     def refuse(self, problems: Iterable[Problem]) -> None:
         """Record problems, and let a preview end with all that the program has."""
         self._problems += problems
+        if self._problems and not self._is_shown_with_errors:
+            self._is_shown_with_errors = True
+            sdk.show_with_errors(lambda: self._refusal or DeclarationErrors(self._problems))
         if self._end_of_preview is None and pulumi.runtime.is_dry_run():
             self._end_of_preview = pulumi.Output.from_input(self._end())
 

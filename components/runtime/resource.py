@@ -11,7 +11,7 @@ from pulumi.runtime.settings import get_monitor
 
 from vertex_api import credentials
 
-from . import DYNAMIC_TYPE, engine, pacing
+from . import DYNAMIC_TYPE, engine, pacing, sdk
 
 Result = TypeVar("Result")
 _OWN_PROVIDER = "has no effect: it is Pulumi's own for Python; credentials and the region come from the stack's config"
@@ -55,6 +55,9 @@ class DynamicResource(dynamic.Resource):
     the failed resource raise, its URN among them, and so the registration of each resource that depends on it: the
     program ends with a traceback. Here the URN is known and the outputs are unknown, as with later SDKs. So those
     resources are registered, and the engine skips them and keeps what its state has of them.
+
+    Only where the engine has failed or skipped the resource: any other error is the program's, has kept it from being
+    registered, and is raised on, as what depends on an unregistered resource breaks the state (decision 15).
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -71,36 +74,48 @@ class DynamicResource(dynamic.Resource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         refuse_options(f'{type(self).__name__} "{name}"', opts, _REFUSED)
+        failures = sdk.failures()
         with engine.without_stack_trace():
             super().__init__(provider, name, props, opts)
-        self._raising_outputs: Mapping[str, pulumi.Output[Any]] = {}
         if pulumi.runtime.is_dry_run():
             return
-        self._raising_outputs = {key: self.__dict__[key] for key in ("id", *self.output_names)}
-        parent = opts.parent if opts else None
+        parent = (opts.parent if opts else None) or pulumi.runtime.get_root_resource()
         type_token = f"pulumi-python:{self._resource_type_name}"
 
-        def known_urn(error: Exception) -> pulumi.Output[str]:
-            _raise_program_errors(error)
-            return pulumi.create_urn(name, type_token, parent)
+        def failed_urn(error: Exception) -> pulumi.Output[str]:
+            def find(parent_urn: str) -> str:
+                if (urn := failures.get((type_token, name, parent_urn))) is None:
+                    raise error
+                return urn
+
+            return pulumi.Output.from_input(parent.urn if parent else "").apply(find)
 
         def unknown_output(error: Exception) -> pulumi.Output[Any]:
-            _raise_program_errors(error)
-            # Futures, because a coroutine that a program's end leaves without its first step is a warning.
-            value, is_known = (asyncio.get_running_loop().create_future() for _ in range(2))
-            value.set_result(None)
-            is_known.set_result(False)
-            return pulumi.Output({self}, future=value, is_known=is_known)
+            def make(_urn: str) -> pulumi.Output[Any]:
+                # Futures, because a coroutine that a program's end leaves without its first step is a warning.
+                value, is_known = (asyncio.get_running_loop().create_future() for _ in range(2))
+                value.set_result(None)
+                is_known.set_result(False)
+                return pulumi.Output({self}, future=value, is_known=is_known)
 
-        self.__dict__["urn"] = self.urn.recover(known_urn)
-        for key, output in self._raising_outputs.items():
-            self.__dict__[key] = output.recover(unknown_output)
+            return failed_urn(error).apply(make)
 
-    def recovered(self, name: str, recover: Callable[[Exception], Any] = lambda _: None) -> pulumi.Output[Any]:
+        self.__dict__["urn"] = self.urn.recover(failed_urn)
+        for key in ("id", *self.output_names):
+            self.__dict__[key] = self.__dict__[key].recover(unknown_output)
+
+    def recovered(self, name: str, recover: Callable[[], Any] = lambda: None) -> pulumi.Output[Any]:
         """Return an output, or what `recover` returns if this resource fails, then without a dependency on it."""
-        output = self._raising_outputs.get(name)
-        unchanged: pulumi.Output[Any] = self.__dict__[name]
-        return output.apply(_raise_if_unknown, run_with_unknowns=True).recover(recover) if output else unchanged
+        output: pulumi.Output[Any] = self.__dict__[name]
+        if pulumi.runtime.is_dry_run():
+            return output
+
+        def recover_failed(error: Exception) -> Any:
+            if isinstance(error, sdk.Failed):
+                return recover()
+            raise error
+
+        return output.apply(_raise_if_unknown, run_with_unknowns=True).recover(recover_failed)
 
 
 def refuse_options(
@@ -112,16 +127,10 @@ def refuse_options(
             raise pulumi.RunError(f"{resource}: {name} {reason}")
 
 
-def _raise_program_errors(error: Exception) -> None:
-    """Raise an error of the program's inputs: nothing has failed in the engine, which would not skip what follows."""
-    if isinstance(error, pulumi.RunError):
-        raise error
-
-
 def _raise_if_unknown(value: Any) -> Any:
-    """Raise if a value is unknown after the registration of its resource, as those of failed resources are."""
+    """Raise `Failed` if a value is unknown after its resource was registered, as those of failed resources are."""
     if pulumi.contains_unknowns(value):
-        raise LookupError("the resource has failed")
+        raise sdk.Failed("the engine has failed or skipped the resource")
     return value
 
 

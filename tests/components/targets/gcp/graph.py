@@ -3,13 +3,14 @@
 import asyncio
 import gc
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
 
 import pulumi
 from pulumi.runtime import mocks, settings, stack
+from pulumi.runtime.proto import resource_pb2
 from vertex_training.plan import program as program_module
 from vertex_training.targets import local
 
@@ -49,16 +50,31 @@ def short(urn: str) -> str:
 
 
 def graph(
-    program: Callable[[], Any], outputs: Mapping[str, Mapping[str, Any]] | None = None, *, preview: bool = False
+    program: Callable[[], Any],
+    outputs: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    preview: bool = False,
+    failing: Collection[str] = (),
+    found: Graph | None = None,
 ) -> Graph:
-    """Return what a program registers. `outputs` has, by kind, what a provider adds to the inputs."""
-    found = Graph()
+    """Return what a program registers. `outputs` has, by kind, what a provider adds to the inputs.
+
+    The resources of the names `failing` fail, and those that depend on them are skipped, as by `--continue-on-error`.
+    With `found`, what was registered is there too if the program fails.
+    """
+    found = found or Graph()
 
     class Monitor(mocks.MockMonitor):
         def RegisterResource(self, request: Any) -> Any:  # noqa: N802
+            missing = {urn for urn in (request.parent, *request.dependencies) if urn} - urns
+            assert not missing, f"{request.name} needs what is not registered: {missing}"
             answer = super().RegisterResource(request)
             assert answer.urn not in urns, f"{answer.urn} is there twice"
             urns.add(answer.urn)
+            if request.name in failing or failed.intersection(request.dependencies):
+                failed.add(answer.urn)
+                found.inputs.pop(short(answer.urn))
+                answer = type(answer)(urn=answer.urn, result=resource_pb2.Result.FAIL)
             found.requests[short(answer.urn)] = request
             return answer
 
@@ -74,6 +90,7 @@ def graph(
             return {}, []
 
     urns: set[str] = set()
+    failed: set[str] = set()
     hooks: set[str] = set()
 
     def register(hook: pulumi.ErrorHook) -> asyncio.Future[None]:

@@ -1,0 +1,187 @@
+"""Errors of a program: raised as they are, beside what is wrong in declarations, and nothing depends on what is missing.
+
+`graph` asserts the latter for each registration, as the engine does only when it writes a state that it then refuses.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pytest
+from vertex_training import Completion, CustomJob, PythonPackage, TrainingImage
+from vertex_training.errors import DeclarationErrors
+
+from tests.components.fakes import Ground
+from tests.components.jobs.test_provider import ARGS
+from tests.components.targets.gcp.graph import Graph, forget_loops, graph
+from tests.vertex_api.jobs import custom_job, edited
+
+# The threads of Pulumi's mocks leave an event loop each, and programs that end early coroutines.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore:coroutine:RuntimeWarning"),
+]
+RUN = {"name": "projects/p/locations/r/customJobs/1", "state": "JOB_STATE_RUNNING", "page": "https://page"}
+
+
+def interrupt_soon() -> None:
+    """Do what Ctrl-C does: a program with an output that never comes waits without an end."""
+    (main,) = (task for task in asyncio.all_tasks() if task.get_coro().__qualname__ == "graph.<locals>.run")  # type: ignore[union-attr]
+    asyncio.get_running_loop().call_later(0.1, main.cancel)
+
+
+def never(_: Any) -> Any:
+    interrupt_soon()
+    return asyncio.get_running_loop().create_future()
+
+
+def cancelled(_: Any) -> Any:
+    interrupt_soon()  # Pulumi may not notice, and wait for what depends on the resource
+    raise asyncio.CancelledError
+
+
+def raising(error: BaseException) -> Callable[[Any], Any]:
+    def fail(_: Any) -> Any:
+        raise error
+
+    return fail
+
+
+ERRORS: dict[str, tuple[type[BaseException], Callable[[Any], Any]]] = {
+    "KeyError": (KeyError, lambda run: run["nosuchkey"]),
+    "TypeError": (TypeError, lambda run: run + 1),
+    "AssertionError": (AssertionError, raising(AssertionError("of the program"))),
+    "surrogates": (ValueError, lambda _: "caf\udce9"),
+    "CancelledError": (asyncio.CancelledError, cancelled),
+    "RunError": (pulumi.RunError, raising(pulumi.RunError("of the program"))),
+    "never": (asyncio.CancelledError, never),
+}
+
+
+def job(name: str, ground: Ground, *args: Any, **given: Any) -> CustomJob:
+    return CustomJob(name, edited(custom_job(), *ARGS, to=[*args]), foundation=ground, **given)  # type: ignore[arg-type]
+
+
+def options(value: Any) -> pulumi.ResourceOptions:
+    return pulumi.ResourceOptions(depends_on=[value])
+
+
+PLACES: dict[str, Callable[[Any, Ground], Any]] = {
+    "args": lambda value, ground: job("b", ground, value),
+    "secrets": lambda value, ground: job("b", ground, "${secrets.key}", secrets={"key": value}),
+    "depends_on": lambda value, ground: job("b", ground, opts=options(value)),
+    "image's secrets": lambda value, ground: TrainingImage(
+        "b", {"context": "."}, foundation=ground, secrets={"key": value}
+    ),
+    "image's depends_on": lambda value, ground: TrainingImage("b", {"context": "."}, options(value), foundation=ground),
+    "package's depends_on": lambda value, ground: PythonPackage(
+        "b", {"script": "train.py"}, options(value), foundation=ground
+    ),
+    "deadlines": lambda value, ground: Completion("b", {}, foundation=ground, deadlines={"a": value}),
+    "parent": lambda value, ground: job("b", ground, opts=pulumi.ResourceOptions(parent=Half(value))),
+}
+
+
+CASES = [(place, error) for place in PLACES for error in ERRORS]
+for each in ("depends_on", "image's depends_on", "package's depends_on"):
+    CASES.remove((each, "surrogates"))  # a text is no resource
+
+
+class Half(pulumi.ComponentResource):
+    """A component whose own registration fails."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__("team:index:Half", "half", {"value": value})
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _loops() -> Iterator[None]:
+    yield
+    forget_loops()
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, text in {"Dockerfile": "FROM scratch\n", "train.py": ""}.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+
+
+def program(place: str, fail: Callable[[Any], Any]) -> Callable[[], None]:
+    """A program that fails at a place, with all that may stand behind it."""
+
+    def make() -> None:
+        ground = Ground()
+        first, refused = job("a", ground), job("refused", ground)
+        broken = PLACES[place](first.run.apply(fail), ground)
+        behind = pulumi.ResourceOptions(depends_on=[broken])
+        job("behind", ground, opts=behind)
+        TrainingImage("behind", {"context": "."}, behind, foundation=ground)
+        PythonPackage("behind", {"script": "train.py"}, behind, foundation=ground)
+        Completion("behind", {"refused": refused}, behind, foundation=ground)
+        if isinstance(broken, CustomJob):
+            waits = Completion("all", {"a": first, "b": broken}, foundation=ground, omit_failed=True)
+            waits.results_so_far()
+            broken.recovered("run")
+            job("uses", ground, broken.result("name"))
+
+    return make
+
+
+@pytest.mark.parametrize("failing", [(), ("refused",)], ids=["", "continue-on-error"])
+@pytest.mark.parametrize(("place", "error"), CASES)
+def test_an_error_is_raised_and_nothing_dangles(place: str, error: str, failing: tuple[str, ...]) -> None:
+    found, (kind, fail) = Graph(), ERRORS[error]
+    with pytest.raises(kind):
+        graph(program(place, fail), {"CustomJob": {"run": RUN}}, failing=failing, found=found)
+    names = {name.partition("/")[2] for name in found.requests}
+    assert "a" in names and names.isdisjoint({"b", "behind", "all", "uses"})
+
+
+@pytest.mark.parametrize("kind", ["a", "b"])
+def test_what_the_engine_fails_is_recovered(kind: str) -> None:
+    def make() -> None:
+        ground = Ground()
+        first = job("a", ground)
+        second = job("b", ground, first.run["name"])
+        done = Completion("done", {"a": first, "b": second}, foundation=ground)
+        pulumi.Output.all(second.recovered("run"), done.recovered("results")).apply(seen.append)
+        job("behind", ground, second.run["name"], opts=pulumi.ResourceOptions(depends_on=[done]))
+
+    seen: list[Any] = []
+    found = graph(make, {"CustomJob": {"run": RUN}}, failing=[kind])
+    assert seen == [[None, None]]
+    assert found.requests.keys() - {"Stack/project-stack"} == {
+        "CustomJob/a",
+        "CustomJob/b",
+        "CustomJob/behind",
+        "Completion/done",
+    }
+    assert found.inputs.keys() == ({"CustomJob/a"} if kind == "b" else set())
+
+
+@pytest.mark.parametrize("is_own", [True, False], ids=["statement", "apply"])
+@pytest.mark.parametrize("preview", [True, False], ids=["preview", "up"])
+def test_an_error_and_a_declaration_are_both_shown(
+    preview: bool, is_own: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    def make() -> None:
+        ground = Ground()
+        first = job("a", ground)
+        CustomJob("typo", {"displayName": "typo"}, foundation=ground)  # type: ignore[typeddict-item]
+        wrong: dict[str, Any] = {}
+        job(
+            "b", ground, wrong["nosuchkey"] if is_own else pulumi.Output.from_input(wrong).apply(lambda it: it["nokey"])
+        )
+        job("c", ground, opts=pulumi.ResourceOptions(depends_on=[first]))
+
+    with pytest.raises(KeyError):
+        graph(make, preview=preview)
+    assert caplog.text.count('CustomJob "typo": jobSpec') == 1
+
+
+def test_declarations_alone_are_raised_as_they_are() -> None:
+    with pytest.raises(DeclarationErrors, match='CustomJob "typo": jobSpec'):
+        graph(lambda: CustomJob("typo", {"displayName": "typo"}, foundation=Ground()) and None, preview=True)  # type: ignore[typeddict-item]
