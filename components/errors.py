@@ -51,6 +51,10 @@ class ContextUnusable(ComponentError, pulumi.RunError):
         return cls(f"{error.filename} cannot be read ({error.strerror}): {advice}")
 
 
+class FileNameUnusable(ContextUnusable):
+    """A file of the folder that an image is built from has a name that is no UTF-8."""
+
+
 class BuildFailed(ComponentError):
     """An image cannot be built."""
 

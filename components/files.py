@@ -91,6 +91,20 @@ def _strip_metadata(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     return entry
 
 
+def unusual_name(path: str) -> str | None:
+    """Return why a file with this path cannot be an input of a resource; `None` if it can.
+
+    Inputs are protobuf's strings, which are UTF-8 (protobuf.dev, "Language Guide (proto 3)", scalar value types).
+    """
+    if path.isascii():
+        return None
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return f"{os.fsencode(path).decode(errors='backslashreplace')}: its name is no UTF-8"
+    return None
+
+
 def listed(digests: Mapping[str, str]) -> dict[str, str] | None:
     """Return ten digits of each file's digest by path; `None` for more than `MAX_LISTED_FILES` files."""
     return {path: digest[:10] for path, digest in digests.items()} if len(digests) <= MAX_LISTED_FILES else None

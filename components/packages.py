@@ -12,7 +12,7 @@ import io
 import json
 import os
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -178,6 +178,11 @@ def _walk(folder: Path) -> Iterator[str]:
                 yield path.relative_to(folder).as_posix()
 
 
+def _unusual_name(paths: Iterable[str], folder: str) -> str | None:
+    message = next(filter(None, map(files.unusual_name, paths)), None)
+    return message and f"{folder}/{message}; rename the file"
+
+
 def violations(root: Path, package: shapes.PythonPackage) -> Iterator[Violation]:
     """Find every rule that a declared package breaks; `root` is the project's folder."""
     if ("path" in package) == ("script" in package):
@@ -193,5 +198,7 @@ def violations(root: Path, package: shapes.PythonPackage) -> Iterator[Violation]
         yield (key,), f'"{path}" is not a Python file in {root.name}/'
     elif key == "path" and not any((root / path / file).is_file() for file in _BUILD_FILES):
         yield (key,), f'"{path}" is not a folder with a {build_files} in {root.name}/; write one for pip'
+    elif key == "path" and (message := _unusual_name(_walk(root / path), path)):
+        yield (key,), message
     if key == "path" and "requirements" in package:
         yield ("requirements",), f"is for a script; declare those of a folder in its {build_files}"

@@ -23,7 +23,7 @@ from .runtime.resource import PerRun
 from .schema import formats
 from .schema.shapes import TrainingStackArgs
 from .settings.settings import RUNS, Settings
-from .stack import Images, JobResource, Jobs, Packages, Schedules, Sources
+from .stack import Images, JobResource, Jobs, Named, Packages, Schedules, Sources
 from .targets.local import LocalFoundation
 
 NAME = "training"
@@ -69,7 +69,7 @@ class TrainingStack(pulumi.ComponentResource):
         require_sums(self.settings.plan)
         super().__init__("vertex-training:index:TrainingStack", name, None, opts)
         show_reports(self.settings.plan)
-        self.data = lock.resolve(Path.cwd(), pulumi.get_stack(), self.settings.data)
+        self.data = Named("data", lock.resolve(Path.cwd(), pulumi.get_stack(), self.settings.data))
         _report_unlocked(self.settings, self.data)
         self.foundation = create_foundation(self.settings, pulumi.ResourceOptions(parent=self))
         offer_foundation(self.foundation)

@@ -8,14 +8,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import groupby
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import pulumi
 from pulumi.runtime import rpc
 
 from vertex_api.estimates.runs import extended
 from vertex_api.job import MODEL_DIR, Job
-from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, SUCCEEDED_STATES, TRAINING_PIPELINE
+from vertex_api.names import (
+    CUSTOM_JOB,
+    HYPERPARAMETER_TUNING_JOB,
+    SUCCEEDED_STATES,
+    TRAINING_PIPELINE,
+    did_you_mean,
+)
 
 from .data.lock import LockedData
 from .errors import ImageNotPromoted
@@ -33,6 +39,7 @@ from .schema import interpolation
 from .settings.settings import Settings
 
 JobResource = CustomJob | HyperparameterTuningJob | TrainingPipeline
+Value = TypeVar("Value")
 Results = pulumi.Output[Mapping[str, Any]]
 RESOURCE_TYPES: dict[str, type[JobResource]] = {
     CUSTOM_JOB.collection: CustomJob,
@@ -40,6 +47,18 @@ RESOURCE_TYPES: dict[str, type[JobResource]] = {
     TRAINING_PIPELINE.collection: TrainingPipeline,
 }
 _RUN_KEYS = ("name", "page", "logs")
+
+
+class Named(dict[str, Value]):
+    """What a stack has by name, such as its images. A name that it does not have is one line, not a KeyError."""
+
+    def __init__(self, place: str, items: Mapping[str, Value]) -> None:
+        super().__init__(items)
+        self._place = place
+
+    def __missing__(self, name: object) -> Value:
+        suggestion = did_you_mean(str(name), self) or "; it declares none"
+        raise pulumi.RunError(f'{self._place}: "{name}" is not a name that the stack declares{suggestion}')
 
 
 class Images:
@@ -51,7 +70,7 @@ class Images:
     """The URIs by name: plain text, except for an image of another stack, which is an output of that stack."""
 
     def __init__(self, settings: Settings, foundation: Foundation, parent: pulumi.Resource | None = None) -> None:
-        self.built = {
+        built = {
             name: TrainingImage(
                 settings.named(name),
                 image,
@@ -62,6 +81,7 @@ class Images:
             for name, image in settings.images.items()
             if is_built_here(image)
         }
+        self.built = Named("images.built", built)
         if settings.cloud and pulumi.runtime.is_dry_run():
             for name, image in self.built.items():
                 warn_unpinned(name, image.build_context, image)
@@ -72,13 +92,14 @@ class Images:
             )
             for stack in sorted(other_stacks)
         }
-        self.uris = {
+        uris = {
             name: self.built[name].reference
             if name in self.built
             else image.get("uri")
             or _promoted(stacks[image["stack"]], name).apply(settings.plan.limits.image_check(name))
             for name, image in settings.images.items()
         }
+        self.uris = Named("images.uris", uris)
 
     @property
     def pinned(self) -> dict[str, pulumi.Input[str]]:
@@ -117,11 +138,12 @@ class Packages:
 
     def __init__(self, settings: Settings, foundation: Foundation, parent: pulumi.Resource | None = None) -> None:
         opts = pulumi.ResourceOptions(parent=parent)
-        self.built = {
+        built = {
             name: PythonPackage(settings.named(name), package, opts, foundation=foundation)
             for name, package in settings.packages.items()
         }
-        self.uris = {name: package.reference for name, package in self.built.items()}
+        self.built = Named("packages.built", built)
+        self.uris = Named("packages.uris", {name: package.reference for name, package in built.items()})
 
 
 @dataclass(frozen=True)
@@ -176,7 +198,7 @@ class Jobs:
         self._data = data or {}
         self._settings, self._foundation, self._sources, self._parent = settings, foundation, sources, parent
         self._trainings = {each.name: each for each in settings.jobs}
-        self.resources: dict[str, JobResource] = {}
+        self.resources: dict[str, JobResource] = Named("jobs", {})
         self._results: dict[str, Results] = {}
         """By name of a job that is waited for: those of its Completion."""
         stages: list[Completion] = []
@@ -318,4 +340,4 @@ class Schedules:
                 pulumi.ResourceOptions(parent=parent, depends_on=dependencies),
                 foundation=foundation,
             )
-        self.resources = resources
+        self.resources = Named("schedules.resources", resources)

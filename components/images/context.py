@@ -18,8 +18,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from ..errors import ContextUnusable
-from ..files import TAG_LENGTH, Archive, folder_digest
+from ..errors import ContextUnusable, FileNameUnusable
+from ..files import TAG_LENGTH, Archive, folder_digest, unusual_name
 
 
 @dataclass(frozen=True)
@@ -144,9 +144,12 @@ def included(folder: Path, dockerfile: str | None) -> list[str]:
         if ignore_files and not ignore_files[0].resolve().is_relative_to(folder.resolve()):
             raise ContextUnusable(f"{ignore_files[0]} is a link that leads out of the folder; put the file there")
         rules = IgnoreRules.read(ignore_files[0]) if ignore_files else None
-        return list(_walk(folder, rules))
+        files = list(_walk(folder, rules))
     except OSError as error:
         raise ContextUnusable.from_os_error(error) from error
+    if message := next(filter(None, map(unusual_name, files)), None):
+        raise FileNameUnusable(f"{os.path.relpath(folder)}/{message}; rename the file, or exclude it in .dockerignore")
+    return files
 
 
 def _walk(folder: Path, rules: "IgnoreRules | None") -> Iterator[str]:

@@ -11,11 +11,11 @@ import pulumi
 from vertex_api.names import location_name
 from vertex_api.validation.formats import IMAGE, Violation
 
-from ..errors import BuilderUnusable
+from ..errors import BuilderUnusable, ContextUnusable, FileNameUnusable
 from ..schema import interpolation, shapes
 from ..schema.source import explain_outside
 from . import package
-from .context import BuildContext
+from .context import BuildContext, included
 
 _SECRET_ID = re.compile(r"[A-Za-z0-9_.-]+")
 _OPTIONS: Mapping[str, frozenset[str]] = {
@@ -57,11 +57,24 @@ def image_violations(root: Path, image: shapes.Image) -> Iterator[Violation]:
         yield from misplaced or _dockerfile_violations(root, image)
         if not misplaced:
             yield from _secret_violations(image)
+            yield from _file_name_violations(root / image["context"], image)
     elif origin == "package":
         declared = image["package"]
         misplaced = _folder_violations(root, ("path",), declared["path"])
-        for key, message in misplaced or package.violations(root / declared["path"], declared):
-            yield ("package", *key), message
+        try:
+            for key, message in misplaced or package.violations(root / declared["path"], declared):
+                yield ("package", *key), message
+        except FileNameUnusable as error:
+            yield ("package", "path"), str(error)
+
+
+def _file_name_violations(folder: Path, image: shapes.Image) -> Iterator[Violation]:
+    try:
+        included(folder, posixpath.normpath(image.get("dockerfile", "Dockerfile")))
+    except FileNameUnusable as error:
+        yield ("context",), str(error)
+    except ContextUnusable:  # told with the folder's resource
+        pass
 
 
 def _key_violations(image: shapes.Image) -> Iterator[Violation]:

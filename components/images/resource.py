@@ -13,7 +13,7 @@ from pulumi import dynamic
 from vertex_api.names import join_names
 
 from .. import files, providers
-from ..errors import BuildFailed, DockerUnavailable
+from ..errors import BuildFailed, DockerUnavailable, FileNameUnusable
 from ..plan.arguments import read_arguments
 from ..plan.program import Foundation, default_foundation
 from ..plan.training import place
@@ -103,7 +103,10 @@ class TrainingImage(DynamicResource):
         foundation = foundation or default_foundation()
         context = build_context(Path.cwd(), args)
         self.build_context = context
-        self.reference = f"{foundation.image_uri_prefix}/{name}:{context.tag}"
+        try:
+            self.reference = f"{foundation.image_uri_prefix}/{name}:{context.tag}"
+        except FileNameUnusable as error:
+            raise FileNameUnusable(f'TrainingImage "{name}": {error}') from None
         foundation.program.built.add(registry.repository(self.reference))
         is_listed = context.entry_count <= files.MAX_LISTED_FILES
         props: dict[str, Any] = {

@@ -60,6 +60,7 @@ class _Job(DynamicResource, Generic[Spec]):
         self._completion: Completion | None = None
         given: Any = args
         used = jobs or {}
+        _require_jobs(f'{type(self).__name__} "{name}"', used)
         # A declared job is made already. The signature does not say so: a union would make type checkers report a slip
         # in a dict as one mismatch of the whole, without the field.
         if is_declared := isinstance(given, Training):
@@ -213,6 +214,15 @@ class _Job(DynamicResource, Generic[Spec]):
         return when_known(lambda spec: spec and spec.model_dir, self._spec)
 
 
+def _require_jobs(resource: str, jobs: Any) -> None:
+    """Raise RunError unless `jobs` are jobs by name."""
+    if not isinstance(jobs, Mapping):
+        raise pulumi.RunError(f'{resource}: jobs must be jobs by names of your own, {{"train": train}} ({jobs!r})')
+    for name, job in jobs.items():
+        if not isinstance(job, _Job):
+            raise pulumi.RunError(f"{resource}: jobs.{name} must be a job, the resource itself ({job!r})")
+
+
 def as_submitted(job: Job, defaults: Defaults, name: str, rerun: str = "", upstream: Sequence[str] = ()) -> Job:
     """Return a job with what it leaves out: the defaults of its stack, and a folder for the outputs of each run.
 
@@ -340,6 +350,7 @@ class Completion(DynamicResource):
         omit_failed: bool = False,
     ) -> None:
         foundation = foundation or default_foundation()
+        _require_jobs(f'Completion "{name}"', jobs)
         self._submitted = {name: job.recovered("id") for name, job in jobs.items()}
         self._parent, self._owner = foundation.full_location_name, f"{pulumi.get_project()}/{pulumi.get_stack()}"
         props: dict[str, Any] = {

@@ -15,15 +15,30 @@ from . import DYNAMIC_TYPE, engine, pacing, sdk
 
 Result = TypeVar("Result")
 _OWN_PROVIDER = "has no effect: it is Pulumi's own for Python; credentials and the region come from the stack's config"
+_OWN_PLUGIN = "has no effect: the provider is Pulumi's own for Python, of the installed SDK; leave it out"
+_ADOPT = 'is not possible; give a job `lifecycle={"adopt": ID}`; images and packages that are there are found'
 _REFUSED = {
+    "import_": _ADOPT,
+    "version": _OWN_PLUGIN,
+    "plugin_download_url": _OWN_PLUGIN,
     "provider": _OWN_PROVIDER,
     "providers": _OWN_PROVIDER,
     "custom_timeouts": "has no effect: a job ends by scheduling.timeout, and a wait by the deadlines of a Completion",
 }
-_REFUSED_OF_COMPONENT = dict.fromkeys(
-    ("ignore_changes", "replace_on_changes", "custom_timeouts", "retain_on_delete"),
-    "is for one resource, and this has several: set it in a transform, which sees each of them",
-)
+_REFUSED_OF_COMPONENT = {
+    **dict.fromkeys(
+        (
+            "additional_secret_outputs",
+            "custom_timeouts",
+            "delete_before_replace",
+            "ignore_changes",
+            "replace_on_changes",
+            "retain_on_delete",
+        ),
+        "is for one resource, and this has several: set it in a transform, which sees each of them",
+    ),
+    "import_": "is not possible: a component has nothing to import",
+}
 """Options that Pulumi would take without a word and without an effect."""
 _CONFIG_KEYS = ("guardrails", "extends", "prices")
 _MODULE = DYNAMIC_TYPE.partition("/")[2].rstrip(":")

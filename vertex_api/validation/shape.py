@@ -149,6 +149,8 @@ def _explain(message_type: Any, pydantic_error: ErrorDetails) -> str:
             return "is required"
         case "dict_type" | "mapping_type":
             return MUST_BE_OBJECT
+        case "string_unicode":
+            return "has half of a character, which no text can have; write the whole character, or its code point"
         case "list_type":
             return "must be a list"
         case "literal_error":

@@ -1,17 +1,20 @@
-"""Errors of a program: raised as they are, beside what is wrong in declarations, and nothing depends on what is missing.
+"""Errors of a program: raised as they are, beside problems of declarations, and nothing needs what is missing.
 
 `graph` asserts the latter for each registration, as the engine does only when it writes a state that it then refuses.
 """
 
 import asyncio
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pulumi
 import pytest
-from vertex_training import Completion, CustomJob, PythonPackage, TrainingImage
+from vertex_training import Completion, CustomJob, PythonPackage, TrainingImage, packages
 from vertex_training.errors import DeclarationErrors
+from vertex_training.images.declaration import image_violations
+from vertex_training.stack import Named
 
 from tests.components.fakes import Ground
 from tests.components.jobs.test_provider import ARGS
@@ -185,3 +188,55 @@ def test_an_error_and_a_declaration_are_both_shown(
 def test_declarations_alone_are_raised_as_they_are() -> None:
     with pytest.raises(DeclarationErrors, match='CustomJob "typo": jobSpec'):
         graph(lambda: CustomJob("typo", {"displayName": "typo"}, foundation=Ground()) and None, preview=True)  # type: ignore[typeddict-item]
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda at: Completion("x", ["m1"], foundation=at), r'Completion "x": jobs must be jobs by names of your own'),  # type: ignore[arg-type]
+        (lambda at: Completion("x", {"m": "m1"}, foundation=at), r"Completion \"x\": jobs\.m must be a job"),  # type: ignore[dict-item]
+        (lambda at: job("x", at, jobs=["m1"]), r'CustomJob "x": jobs must be jobs by names of your own'),
+    ],
+)
+def test_a_slip_is_one_line(make: Callable[[Ground], Any], said: str) -> None:
+    with pytest.raises(pulumi.RunError, match=said):
+        graph(lambda: make(Ground()) and None)
+
+
+def test_a_name_that_is_not_declared_is_one_line() -> None:
+    uris = Named("images.uris", {"tiny": "gcr.io/tiny"})
+    assert dict(uris) == {"tiny": "gcr.io/tiny"} and uris.get("tinny") is None
+    with pytest.raises(pulumi.RunError, match=r'^images\.uris: "tinny" is not a name .*; did you mean tiny\?$'):
+        uris["tinny"]
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (
+            lambda at: TrainingImage("x", {"context": "."}, foundation=at),
+            r'^TrainingImage "x": \./sub/caf\\xe9\.txt: its name is no UTF-8; rename the file, or exclude it in',
+        ),
+        (
+            lambda at: PythonPackage("x", {"path": "."}, foundation=at),
+            r'PythonPackage "x": path: \./sub/caf\\xe9\.txt: its name is no UTF-8; rename the file$',
+        ),
+    ],
+)
+def test_a_file_name_that_is_no_text_is_one_line(make: Callable[[Ground], Any], said: str) -> None:
+    Path("sub").mkdir()
+    Path(os.fsdecode(b"sub/caf\xe9.txt")).touch()
+    with pytest.raises(pulumi.RunError, match=said):
+        graph(lambda: make(Ground()) and None)
+
+
+def test_file_names_are_problems_of_declarations() -> None:
+    Path("sub").mkdir()
+    Path(os.fsdecode(b"sub/caf\xe9.txt")).touch()
+    Path("pyproject.toml").touch()
+    said = "./sub/caf\\xe9.txt: its name is no UTF-8; rename the file"
+    ignoring = ", or exclude it in .dockerignore"
+    assert [*image_violations(Path.cwd(), {"context": "."})] == [(("context",), said + ignoring)]
+    packaged: Any = {"path": ".", "script": "train.py", "baseImage": "python"}
+    assert [*image_violations(Path.cwd(), {"package": packaged})] == [(("package", "path"), said + ignoring)]
+    assert [*packages.violations(Path.cwd(), {"path": "."})] == [(("path",), said)]

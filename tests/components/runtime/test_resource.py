@@ -71,7 +71,10 @@ def test_options_reach_the_engine(kind: str) -> None:
 @pytest.mark.parametrize("kind", DYNAMIC)
 def test_options_of_one_resource_reach_the_engine(kind: str) -> None:
     options = {"retain_on_delete": True, "ignore_changes": ["spec"], "replace_on_changes": ["lifecycle"]}
+    options |= {"additional_secret_outputs": ["run"], "delete_before_replace": False}
     request = made(kind, **options).requests[f"{kind}/one"]
+    assert [*request.additionalSecretOutputs] == ["run"]
+    assert request.deleteBeforeReplaceDefined and not request.deleteBeforeReplace
     assert request.retainOnDelete
     assert [*request.ignoreChanges] == ["spec"]
     assert "lifecycle" in request.replaceOnChanges
@@ -110,6 +113,9 @@ def test_options_without_effect_are_refused(kind: str) -> None:
         ({"providers": {"gcp": other}}, "providers has no effect: it is Pulumi's own for Python"),
         ({"provider": other}, "provider has no effect: it is Pulumi's own for Python; credentials and the region come"),
         ({"custom_timeouts": pulumi.CustomTimeouts(delete="1m")}, "custom_timeouts has no effect: a job ends by sched"),
+        ({"import_": "1"}, "import_ is not possible; give a job `lifecycle="),
+        ({"version": "1.0.0"}, "version has no effect: the provider is Pulumi's own for Python"),
+        ({"plugin_download_url": "https://here"}, "plugin_download_url has no effect: the provider is Pulumi's own"),
     ):
         opts = pulumi.ResourceOptions()
         opts.__dict__.update(options)
@@ -124,6 +130,8 @@ def test_options_without_effect_are_refused(kind: str) -> None:
         {"replace_on_changes": ["cron"]},
         {"custom_timeouts": pulumi.CustomTimeouts(delete="1m")},
         {"retain_on_delete": True},
+        {"delete_before_replace": True},
+        {"additional_secret_outputs": ["status"]},
     ],
     ids=lambda options: next(iter(options)),
 )
@@ -151,6 +159,7 @@ def test_providers_of_a_schedule_reach_its_resources() -> None:
 def test_the_page_names_all_options_and_resources() -> None:
     table = PAGE[PAGE.index("## Pulumi's resource options") :]
     options = "protect retain_on_delete ignore_changes replace_on_changes custom_timeouts aliases parent transforms"
-    for name in (*options.split(), "provider", "providers"):
+    others = "additional_secret_outputs delete_before_replace import_ version plugin_download_url"
+    for name in (*options.split(), *others.split(), "provider", "providers"):
         assert f"`{name}`" in table
     assert all(f"`{kind}`" in table for kind in ALL)
