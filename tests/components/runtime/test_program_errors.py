@@ -225,6 +225,7 @@ def test_a_name_that_is_not_declared_is_one_line() -> None:
 )
 def test_a_file_name_that_is_no_text_is_one_line(make: Callable[[Ground], Any], said: str) -> None:
     Path("sub").mkdir()
+    Path("pyproject.toml").touch()
     Path(os.fsdecode(b"sub/caf\xe9.txt")).touch()
     with pytest.raises(pulumi.RunError, match=said):
         graph(lambda: make(Ground()) and None)
