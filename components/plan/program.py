@@ -295,5 +295,7 @@ def _reference_violations(spec: Any, secrets: Sequence[str], results: Results) -
             job, result = interpolation.split_result(name, results)
             if job not in results:
                 yield path, f"${{{reference}}} is of none of the jobs of this job{did_you_mean(job, results)}"
+            elif interpolation.is_own_metric(result):
+                yield path, interpolation.unknown_result(name, job, result, ())
             elif (known := results[job]) is not None and result not in known:
                 yield path, interpolation.unknown_result(name, job, result, known)

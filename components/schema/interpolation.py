@@ -105,7 +105,15 @@ def not_allowed(reference: str, tables: Sequence[str]) -> str:
 
 def unknown_result(reference: str, job: str, result: str, known: Sequence[str]) -> str:
     """Return the message for a reference to a result that a job does not have; `known` are those that it has."""
+    if is_own_metric(result):
+        place = f"the stack's output `results`, or the results of a Completion, have the metrics of {job}"
+        return f"${{{JOBS}.{reference}}} cannot be used by another job: {place}; let that job read a file of {job}"
     return f"${{{JOBS}.{reference}}} is not a result of {job}{did_you_mean(result, known)}"
+
+
+def is_own_metric(result: str) -> bool:
+    """Return whether a result is a metric of the job itself, which is read from its curves and not from the API."""
+    return result.partition(".")[0] == "metrics"
 
 
 def _texts(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:

@@ -126,6 +126,11 @@ def test_a_reference_stays_and_names_its_job(tmp_path: Path, result: str) -> Non
     [
         ("tun.modelDir", 'names no declared job: "tun"; did you mean tune?'),
         ("tune.bestTrial.parameters.lr", "is not a result of tune; did you mean bestTrial.parameters.model.lr?"),
+        (
+            "tune.metrics.score",
+            "cannot be used by another job: the stack's output `results`, or the results of a Completion, have the "
+            "metrics of tune; let that job read a file of tune",
+        ),
         ("tune.bestTrial.metrics.scor", "is not a result of tune; did you mean bestTrial.metrics.score?"),
         ("tune.model_dir", "is not a result of tune; did you mean modelDir?"),
         ("data.bestTrial.id", "is not a result of data; known: modelDir, name"),
