@@ -139,6 +139,7 @@ def test_an_error_is_raised_and_nothing_dangles(place: str, error: str, failing:
     found, (kind, fail) = Graph(), ERRORS[error]
     with pytest.raises(kind):
         graph(program(place, fail), {"CustomJob": {"run": RUN}}, failing=failing, found=found)
+    assert found.dangling == set()
     names = {name.partition("/")[2] for name in found.requests}
     assert "a" in names and names.isdisjoint({"b", "behind", "all", "uses"})
 

@@ -27,6 +27,8 @@ class Graph:
 
     inputs: dict[str, dict[str, Any]] = field(default_factory=dict)
     requests: dict[str, Any] = field(default_factory=dict)
+    dangling: set[str] = field(default_factory=set)
+    """What something depends on that was not registered."""
     calls: list[tuple[str, set[str]]] = field(default_factory=list)
     """Functions of providers that were called, each with what was registered before."""
 
@@ -67,6 +69,7 @@ def graph(
     class Monitor(mocks.MockMonitor):
         def RegisterResource(self, request: Any) -> Any:  # noqa: N802
             missing = {urn for urn in (request.parent, *request.dependencies) if urn} - urns
+            found.dangling |= {short(urn) for urn in missing}
             assert not missing, f"{request.name} needs what is not registered: {missing}"
             answer = super().RegisterResource(request)
             assert answer.urn not in urns, f"{answer.urn} is there twice"
@@ -107,7 +110,12 @@ def graph(
         async def described() -> None:
             program()
 
-        await stack.run_pulumi_func(described)
+        try:
+            await stack.run_pulumi_func(described)
+        except Exception:
+            for _ in range(50):  # what is under way goes on until the process ends
+                await asyncio.sleep(0.001)
+            raise
 
     # The engine's side of hooks is not among Pulumi's mocks.
     with mock.patch("pulumi.resource_hooks.register_error_hook", register):
