@@ -12,9 +12,11 @@ import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache, lru_cache
+from math import inf
 from pathlib import Path
 from typing import Any
 
+from vertex_api.estimates.cost import Cost, estimate_cost
 from vertex_api.estimates.prices import Prices, prices_with
 from vertex_api.job import Job
 from vertex_api.messages import show_path
@@ -100,19 +102,26 @@ class _Sums:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._costs: dict[tuple[str, str], Any] = {}
+        self._costs: dict[tuple[str, str], Cost] = {}
+        self._totals = {each.rule: 0.0 for each in guardrails.FIGURES}
 
     def violations(self, limits: Limits, job: Job, parent: str, name: str, prefix: str) -> Iterator[Violation]:
         """Count a job, and find the limits of cost that it breaks, alone or together with those before."""
-        # Imported here, because most stacks have no limits of cost.
-        from vertex_api.estimates.cost import estimate_cost
-
         region = parent.rpartition("/")[2]
+        cost = estimate_cost(job, region, prices(parent, name))
         with self._lock:
-            self._costs[prefix, name] = estimate_cost(job, region, prices(parent, name))
-            everything = dict(self._costs)
+            before = self._costs.get((prefix, name))
+            self._costs[prefix, name] = cost
+            for each in guardrails.FIGURES:
+                self._totals[each.rule] += each.sum([cost]) - each.sum([before] if before else [])
+            # As long as the whole is within the limits, so is each part: no other job has to be looked at.
+            pairs = [
+                (total, each.rules.get(rule, inf)) for rule, total in self._totals.items() for each in limits.sources
+            ]
+            is_within = all(total <= limit for total, limit in pairs)
+            everything = {(prefix, name): cost} if is_within else dict(self._costs)
         for source in limits.sources:
-            costs = {each: cost for (own, each), cost in everything.items() if own == prefix or not source.is_own}
+            costs = {each: found for (own, each), found in everything.items() if own == prefix or not source.is_own}
             for broken, rule, message in guardrails.sum_violations(source.rules, costs, region, ""):
                 if broken == name:
                     yield (), source.said(message)
