@@ -32,7 +32,7 @@ from ..schema import interpolation
 from ..schema.interpolation import Tables
 from . import enforcement, lookup, runs, submission
 from .inputs import REPLACING, REPLACING_ADOPTED, Inputs
-from .removal import FOUND_REASON, remove, stays
+from .removal import FOUND_REASON, reason_to_stay, remove, stays
 
 
 class JobProvider(Provider):
@@ -136,7 +136,8 @@ class JobProvider(Provider):
         """Delete the job, cancel it, or leave it as it is, as `lifecycle.onDelete` says."""
         inputs, name = Inputs.parse(self.kind, props), ResourceName.parse(id_)
         submission.submitted().settle(id_)
-        others = holders.current().release(engine.requested_urn(), id_)
+        urn = engine.requested_urn()
+        others = holders.current().release(urn, id_)
         if inputs.on_delete == "keep":
             return
         if others.holder:
@@ -144,12 +145,17 @@ class JobProvider(Provider):
             return
         with one_line_errors(f"{inputs.name}: not deleted"):
             api = target.resolve(inputs.parent)
-            if not others.is_known:
-                print(stays(api, name, inputs.name, "the state cannot be read, and may have it elsewhere"), flush=True)  # noqa: T201
-            elif props.get(holders.FOUND):
-                print(stays(api, name, inputs.name, FOUND_REASON), flush=True)  # noqa: T201
-            else:
-                remove(api.client, name, inputs.name, keep_record=inputs.on_delete == "cancel")
+
+            def is_spared(job: JobJson) -> bool:
+                if not others.is_known:
+                    reason: str | None = "the state cannot be read, and may have it under another URN"
+                else:
+                    reason = FOUND_REASON if props.get(holders.FOUND) else reason_to_stay(job, urn)
+                if reason:
+                    print(stays(api, name, inputs.name, reason), flush=True)  # noqa: T201
+                return reason is not None
+
+            remove(api.client, name, inputs.name, keep_record=inputs.on_delete == "cancel", is_spared=is_spared)
 
 
 class CustomJobProvider(JobProvider):

@@ -1,7 +1,7 @@
 """Removal of jobs from the API: one job, or the orphans of a stack, which it has submitted and no state records."""
 
 import time
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from contextlib import suppress
 from typing import Any
 
@@ -12,7 +12,7 @@ from vertex_api.names import KINDS, TERMINAL_STATES, TRAINING_PIPELINE, JobJson,
 from vertex_api.pipelines import backing_job_name
 
 from ..errors import SubmitFailed
-from ..plan.rules import TOKEN_LABEL
+from ..plan.rules import OWNER_LABELS, TOKEN_LABEL
 from ..runtime import engine, holders
 from ..runtime.target import Target
 from ..schema import interpolation
@@ -26,14 +26,25 @@ _REPORT_SECONDS = 60.0
 _CANCELLING = {"JOB_STATE_CANCELLING", "PIPELINE_STATE_CANCELLING"}
 
 
-def remove(client: Client, name: ResourceName, display_name: str, *, keep_record: bool = False) -> None:
+def remove(
+    client: Client,
+    name: ResourceName,
+    display_name: str,
+    *,
+    keep_record: bool = False,
+    is_spared: Callable[[JobJson], bool] = lambda _: False,
+) -> None:
     """Cancel a job if it is active, and delete it unless `keep_record` is set. A job that is gone is fine.
 
     With `keep_record` the job need not have ended, if the service is about to end it. `display_name` is for messages.
-    Raises VertexError, and SubmitFailed for a job that does not end.
+    A job for which `is_spared` is true is left as it is. Raises VertexError, and SubmitFailed for a job that does not
+    end.
     """
     with suppress(NotFound):
-        if client.require(name)["state"] not in TERMINAL_STATES:
+        job = client.require(name)
+        if is_spared(job):
+            return
+        if job["state"] not in TERMINAL_STATES:
             _cancel(client, name, display_name, TERMINAL_STATES | (_CANCELLING if keep_record else set()))
         if not keep_record:
             if name.kind == TRAINING_PIPELINE:
@@ -44,6 +55,33 @@ def remove(client: Client, name: ResourceName, display_name: str, *, keep_record
 def stays(api: Target, name: ResourceName, display_name: str, reason: str) -> str:
     """Return the line on a job that is not removed, because it may be somebody else's."""
     return f"{display_name}: {name} stays: {reason}; if nobody needs it: {api.links.cancel(name)}"
+
+
+def reason_to_stay(job: JobJson, urn: str) -> str | None:
+    """Return why a job stays that the resource `urn` alone has in its own stack's state; None if nothing keeps it.
+
+    A job that another stack has submitted, as its labels say, was moved or adopted, and that stack may have it still.
+    """
+    stack, labels = holders.stack_of(urn), job.get("labels", {})
+    submitter = _stack_labels(labels)
+    if not stack or submitter in ({}, _stack_labels(own_labels(f"{stack}/", ""))):
+        return None
+    shown = "/".join(submitter.values())
+    names = holders.stacks()
+    if names is None:
+        return f"stack {shown}, which has submitted it, may have it still, and the stacks cannot be listed"
+    for name in names:
+        if submitter == _stack_labels(own_labels(f"{'/'.join(name.split('/')[-2:])}/", "")):
+            state = holders.current().state(name)
+            if state is None:
+                return f"stack {name}, which has submitted it, may have it still, and its state cannot be read"
+            if job["name"] in state.ids:
+                return f"stack {name}, which has submitted it, has it too"
+    return None
+
+
+def _stack_labels(labels: Mapping[str, str]) -> dict[str, str]:
+    return {label: labels[label] for label in OWNER_LABELS[:-1] if label in labels}
 
 
 def _cancel(client: Client, name: ResourceName, display_name: str, awaited: Set[str]) -> None:

@@ -16,6 +16,7 @@ from vertex_api.names import KINDS, Kind
 from ..data import lock
 from ..plan.training import deletion_policy, is_upcoming
 from ..runtime import DYNAMIC_TYPE
+from ..runtime.holders import tail
 from .document import Diagnostic, Step
 
 KNOWN_LATER = "(known after the update)"
@@ -184,7 +185,8 @@ class JobFinding:
     """What happens to a job.
 
     `action`: `submit`, `run again` (a new job, and the old one is deleted, cancelled or kept as `on_delete` says),
-    `adopt`, `update` (nothing is submitted), or `delete`, `cancel`, `keep` for a job that leaves the stack.
+    `adopt`, `update` (nothing is submitted), `go on` (as it is, under the URN that `goes_on_as` shows), or `delete`,
+    `cancel`, `keep` for a job that leaves the stack.
     """
 
     name: str
@@ -192,6 +194,7 @@ class JobFinding:
     action: str
     causes: tuple[Cause, ...] = ()
     on_delete: str = "delete"
+    goes_on_as: str = ""
 
     @property
     def submissions(self) -> int:
@@ -206,8 +209,43 @@ def jobs(reviewed: Iterable[Step], steps: Sequence[Step]) -> list[JobFinding]:
 
     `steps` are those of the whole preview.
     """
-    causes = _Causes(steps)
-    return [_job(step, causes) for step in reviewed if step.type in KINDS_BY_TYPE and step.op != "same"]
+    causes, urns = _Causes(steps), _moves(steps)
+    changed = [step for step in reviewed if step.type in KINDS_BY_TYPE and step.op != "same"]
+    findings = []
+    for step in changed:
+        if step.urn not in urns:
+            findings.append(_job(step, causes))
+        elif new_urn := urns[step.urn]:
+            findings.append(JobFinding(step.name, KINDS_BY_TYPE[step.type].type, "go on", goes_on_as=tail(new_urn)))
+    return findings
+
+
+_OF_A_RUN = ("owner", "parent", "spec", "secrets", "jobs", "tensorboard", "data", "rerun", "adopt")
+
+
+def _moves(steps: Iterable[Step]) -> dict[str, str]:
+    """Return the URNs of jobs that go on under another one: each with its new URN, and each of these with ""."""
+    old: dict[str, list[Step]] = {}
+    urns: dict[str, str] = {}
+    steps = [step for step in steps if step.type in KINDS_BY_TYPE]
+    for step in steps:
+        if step.op == "delete" and step.old_inputs and not step.is_retained:
+            for key in (_run_of(step.type, step.old_inputs), step.id):
+                old.setdefault(key, []).append(step)
+    for step in steps:
+        if step.op == "create" and step.new_inputs:
+            adopted = step.new_inputs.get("adopt")
+            for gone in old.get(adopted or _run_of(step.type, step.new_inputs), ()):
+                if gone.urn not in urns:
+                    # What adopts is shown as such.
+                    urns |= {gone.urn: step.urn} | ({} if adopted else {step.urn: ""})
+                    break
+    return urns
+
+
+def _run_of(type_: str, inputs: Mapping[str, Any]) -> str:
+    """Return a text that is equal for the inputs of one job: the provider finds it by the same."""
+    return json.dumps([type_, *(inputs.get(name) for name in _OF_A_RUN)], sort_keys=True)
 
 
 def _job(step: Step, causes: "_Causes") -> JobFinding:

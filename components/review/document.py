@@ -31,7 +31,8 @@ class Step:
 
     `op` is `create`, `update`, `replace`, `delete`, `same` or another operation of Pulumi. `old_inputs` and
     `new_inputs` are None if the resource does not exist before or after. `reasons` are the inputs that changed by the
-    provider's word: those of secrets do not show otherwise. A component (`is_component`) only groups others.
+    provider's word: those of secrets do not show otherwise. A component (`is_component`) only groups others. `id` is
+    what the provider calls the resource that exists before.
     """
 
     op: str
@@ -43,6 +44,7 @@ class Step:
     reasons: frozenset[str]
     is_component: bool
     is_retained: bool
+    id: str = ""
 
     @classmethod
     def parse(cls, fields: Mapping[str, Any]) -> "Step":
@@ -62,6 +64,7 @@ class Step:
             reasons=frozenset(map(str, [*(fields.get("diffReasons") or []), *(fields.get("replaceReasons") or [])])),
             is_component=not (new or old or {}).get("custom"),
             is_retained=bool((old or {}).get("retainOnDelete")),
+            id=str((old or {}).get("id", "")),
         )
 
     @property

@@ -21,6 +21,7 @@ _ACTIONS = {
     "run again": "to run again",
     "adopt": "to adopt",
     "update": "to update in place, without a new run",
+    "go on": "to go on under another URN",
     "delete": "to delete",
     "cancel": "to cancel, and remove from the stack",
     "keep": "to keep, and remove from the stack",
@@ -213,7 +214,8 @@ def _job_group(max_names: int, group: JobGroup) -> str:
 
 
 def _job(job: JobFinding) -> str:
-    return f"{code(job.name)} ({job.type}): {_action(job, job.causes)}"
+    action = f"goes on as {code(job.goes_on_as)}" if job.goes_on_as else _action(job, job.causes)
+    return f"{code(job.name)} ({job.type}): {action}"
 
 
 def _action(job: JobFinding, causes: Sequence[Cause]) -> str:

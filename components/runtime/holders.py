@@ -71,6 +71,22 @@ def export(stack: str) -> State | None:
         return None
 
 
+def stacks() -> list[str] | None:
+    """Return all stacks of the backend, `organization/project/stack`; None if they cannot be listed."""
+    command = ["pulumi", "stack", "ls", "--all", "--fully-qualify-stack-names", "--json", "--non-interactive"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_EXPORT_SECONDS)
+        return [str(each["name"]) for each in json.loads(done.stdout)]
+    except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
+        return None
+
+
+def stack_of(urn: str) -> str:
+    """Return the stack of a URN, `<pulumi project>/<stack>`; "" if it is none."""
+    match = _URN.match(urn)
+    return f"{match['project']}/{match['stack']}" if match else ""
+
+
 class Holders:
     """Counts, in one run, the resources that have something, by its id."""
 

@@ -67,6 +67,27 @@ def test_the_page_on_data_shows_the_reason() -> None:
     assert shown.replace("digits", "train") in f"{render_markdown(review_of(fields))}\n"
 
 
+@pytest.mark.parametrize("adopts", [False, True])
+def test_a_job_under_another_urn_goes_on(adopts: bool) -> None:
+    fields = read_recorded("machine-change")
+    step = find_step(fields, "train")
+    old = {**step, "op": "delete", "newState": None, "oldState": {**step["oldState"], "id": "customJobs/1"}}
+    urn = step["urn"].replace("$pulumi-python", "$team:index:Squad$pulumi-python")
+    new = {**step, "op": "create", "urn": urn, "oldState": None, "newState": {**step["oldState"]}}
+    if adopts:
+        new["newState"]["inputs"] = {**step["newState"]["inputs"], "adopt": "customJobs/1"}
+    step.clear()
+    step.update(new)
+    fields["steps"].append(old)
+    review = review_of(fields)
+    jobs = [job for job in review.jobs if job.name == "train"]
+    assert [(job.action, job.goes_on_as[-22:]) for job in jobs] == [("adopt", "")] * adopts + [
+        ("go on", "Squad$CustomJob::train")
+    ]
+    assert sum(job.submissions for job in jobs) == 0
+    assert "`train` (CustomJob): goes on as `" in render_markdown(review)
+
+
 def test_a_forced_replacement_says_so() -> None:
     assert edited_job().causes == (Cause("request"),)
 
