@@ -27,7 +27,7 @@ from vertex_api.schedules import NAME_LABEL
 from .. import providers
 from ..plan.rules import MARK_LABEL
 from ..plan.training import Training
-from ..runtime import pacing, target
+from ..runtime import engine, holders, pacing, target
 from ..runtime.resource import DynamicResource, Provider
 from . import identity, submission
 from .removal import remove_orphans
@@ -75,6 +75,8 @@ class LedgerProvider(Provider):
     """
 
     def check(self, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.CheckResult:
+        if olds:
+            holders.current().see(engine.requested_urn())
         inputs = {name: news[name] for name in ("stack", "parent", "jobs", *_SILENT) if name in news}
         # For good: a job that has been kept once has the mark of its name for as long as it exists.
         inputs["kept"] = sorted({*olds.get("kept", []), *news["kept"]})

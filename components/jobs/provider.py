@@ -1,6 +1,7 @@
 """The work of the providers of jobs: a job is submitted once or adopted, found again, compared, and removed."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, ClassVar
 
 from pulumi import dynamic
@@ -32,7 +33,7 @@ from ..schema import interpolation
 from ..schema.interpolation import Tables
 from . import enforcement, lookup, runs, submission
 from .inputs import REPLACING, REPLACING_ADOPTED, Inputs
-from .removal import FOUND_REASON, reason_to_stay, remove, stays
+from .removal import FOUND_REASON, reason_to_stay, remove, stays, submitting_stack, was_declared
 
 
 class JobProvider(Provider):
@@ -55,6 +56,11 @@ class JobProvider(Provider):
 
     def check(self, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.CheckResult:
         inputs = {name: news[name] for name in self.input_names if news.get(name) is not None}
+        urn = engine.requested_urn()
+        if olds:
+            holders.current().see(urn)
+        elif holders.current().is_new(urn):
+            submission.submitted().want(urn, _key(self.kind, inputs))
         if "spec" not in inputs:
             # With --continue-on-error, it has outputs of a resource that has failed: the engine skips this job.
             return dynamic.CheckResult(inputs, [])
@@ -78,6 +84,8 @@ class JobProvider(Provider):
                 failures.append(dynamic.CheckFailure(show_path(("spec", *path)), message))
         if not olds:
             _count_submissions(inputs, None, is_replaced=False)
+            if holders.current().is_new(urn):
+                _announce(self.kind, inputs, urn)
         shown, more = shown_problems(failures)
         excess = [dynamic.CheckFailure("spec", more)] if more else []
         return dynamic.CheckResult({**inputs, **({"spec": spec.fields} if spec else {})}, [*shown, *excess])
@@ -112,6 +120,7 @@ class JobProvider(Provider):
             else:
                 job, is_found = submission.submit(api, inputs, tables, urn)
             holders.current().take(urn, job["name"])
+            submission.submitted().got(urn)
             kept = _kept({"results": results, holders.FOUND: is_found})
             return {**props, **kept, "run": _run(api, job, inputs.parent)}
 
@@ -135,13 +144,18 @@ class JobProvider(Provider):
     def delete(self, id_: str, props: dict[str, Any]) -> None:
         """Delete the job, cancel it, or leave it as it is, as `lifecycle.onDelete` says."""
         inputs, name = Inputs.parse(self.kind, props), ResourceName.parse(id_)
-        submission.submitted().settle(id_)
         urn = engine.requested_urn()
+        if other := submission.submitted().wanted_by(urn, id_, inputs.token, _place(self.kind, inputs.owner)):
+            shown = holders.tail(other)
+            raise SubmitFailed(
+                f"{inputs.name}: not deleted: {shown} goes on with it, once it is created; run this again"
+            )
+        submission.submitted().settle(id_)
         others = holders.current().release(urn, id_)
         if inputs.on_delete == "keep":
             return
         if others.holder:
-            print(f"{inputs.name}: goes on as {holders.tail(others.holder)}", flush=True)  # noqa: T201
+            holders.current().goes_on(inputs.name, others.holder)
             return
         with one_line_errors(f"{inputs.name}: not deleted"):
             api = target.resolve(inputs.parent)
@@ -194,6 +208,31 @@ def _name(inputs: Mapping[str, Any]) -> str:
     return str(inputs["owner"].rpartition("/")[2])
 
 
+def _key(kind: Kind, news: Mapping[str, Any]) -> str:
+    """Return what tells which job a new resource is to have; of one that is not known, what the resource is."""
+    with suppress(KeyError, TypeError, ValueError, AttributeError):
+        return news.get("adopt") or Inputs.parse(kind, news).token
+    return _place(kind, str(news.get("owner")))
+
+
+def _place(kind: Kind, owner: str) -> str:
+    return f"{kind.type}/{owner}"
+
+
+def _announce(kind: Kind, news: Mapping[str, Any], urn: str) -> None:
+    """Print that the state has the job of a new resource under another URN, if it has."""
+    state = holders.current().own_state(urn)
+    if state is None or urn in state.inputs:
+        return
+    with suppress(KeyError, TypeError, ValueError, AttributeError):  # unknown yet, or misshapen
+        inputs = Inputs.parse(kind, news)
+        is_had = inputs.adopt in state.ids or any(
+            type_ == kind.type and was_declared(inputs, given) for type_, given in state.inputs.values()
+        )
+        if is_had:
+            holders.current().goes_on(inputs.name, urn)
+
+
 def _is_same_job(name: str, other_name: str) -> bool:
     """Return whether two resource names mean one job, though one may have the project's number in place of its ID."""
     one, other = ResourceName.parse(name), ResourceName.parse(other_name)
@@ -204,6 +243,9 @@ def _is_same_job(name: str, other_name: str) -> bool:
 def _adopt(api: Target, inputs: Inputs, tables: Tables) -> JobJson:
     """Return the job to adopt. Raises VertexError, and SubmitFailed if it differs from what is declared."""
     job = api.client.require(ResourceName.parse(inputs.adopt or ""))
+    if submitter := submitting_stack(job, inputs.stack):
+        advice = "set `onDelete: keep` there before it leaves that stack"
+        print(f"{inputs.name}: stack {submitter} has submitted {inputs.adopt}; {advice}", flush=True)  # noqa: T201
     actual = stored_job(inputs.spec.kind, job).fields
     if lines := list(_differences(inputs.spec.fields, actual, tables)):
         advice = "declare what it has, or take lifecycle.adopt out to run what is declared"

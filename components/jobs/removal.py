@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Set
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from vertex_api.client import Client
@@ -62,16 +63,15 @@ def reason_to_stay(job: JobJson, urn: str) -> str | None:
 
     A job that another stack has submitted, as its labels say, was moved or adopted, and that stack may have it still.
     """
-    stack, labels = holders.stack_of(urn), job.get("labels", {})
-    submitter = _stack_labels(labels)
-    if not stack or submitter in ({}, _stack_labels(own_labels(f"{stack}/", ""))):
+    stack = holders.stack_of(urn)
+    submitter = stack and submitting_stack(job, stack)
+    if not submitter:
         return None
-    shown = "/".join(submitter.values())
     names = holders.stacks()
     if names is None:
-        return f"stack {shown}, which has submitted it, may have it still, and the stacks cannot be listed"
+        return f"stack {submitter}, which has submitted it, may have it still, and the stacks cannot be listed"
     for name in names:
-        if submitter == _stack_labels(own_labels(f"{'/'.join(name.split('/')[-2:])}/", "")):
+        if submitter == _label_text(own_labels(f"{'/'.join(name.split('/')[-2:])}/", "")):
             state = holders.current().state(name)
             if state is None:
                 return f"stack {name}, which has submitted it, may have it still, and its state cannot be read"
@@ -80,8 +80,14 @@ def reason_to_stay(job: JobJson, urn: str) -> str | None:
     return None
 
 
-def _stack_labels(labels: Mapping[str, str]) -> dict[str, str]:
-    return {label: labels[label] for label in OWNER_LABELS[:-1] if label in labels}
+def submitting_stack(job: JobJson, stack: str) -> str:
+    """Return which other stack than `<pulumi project>/<stack>` has submitted a job, by its labels; "" for none."""
+    submitter = _label_text(job.get("labels", {}))
+    return "" if submitter == _label_text(own_labels(f"{stack}/", "")) else submitter
+
+
+def _label_text(labels: Mapping[str, str]) -> str:
+    return "/".join(labels[label] for label in OWNER_LABELS[:-1] if label in labels)
 
 
 def _cancel(client: Client, name: ResourceName, display_name: str, awaited: Set[str]) -> None:
@@ -169,6 +175,17 @@ def was_being_created(state: holders.State, job: JobJson) -> bool:
             with suppress(KeyError, TypeError, ValueError, AttributeError):  # what is encrypted proves nothing
                 if _is_that(Inputs.parse(declared, given), kind, job, labels):
                     return True
+    return False
+
+
+def was_declared(inputs: Inputs, given: Mapping[str, Any]) -> bool:
+    """Return whether the state has a job of these inputs: `given` are those of a resource in it.
+
+    The state has secrets encrypted: they are taken for equal.
+    """
+    with suppress(KeyError, TypeError, ValueError, AttributeError):  # what is encrypted tells nothing
+        other = replace(Inputs.parse(inputs.spec.kind, given), secrets=inputs.secrets)
+        return (other.token, other.parent, bool(other.adopt)) == (inputs.token, inputs.parent, bool(inputs.adopt))
     return False
 
 

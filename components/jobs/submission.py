@@ -106,11 +106,24 @@ class SubmittedJobs:
 
     def __init__(self) -> None:
         self._settled: set[str] = set()
+        self._wanted: dict[str, str] = {}
         self._jobs: dict[tuple[Target, Kind, str], _StackJobs] = {}
 
     def settle(self, resource_name: str) -> None:
         """Record that this run deletes, or deliberately keeps, a job, so that its replacement is another job."""
         self._settled.add(resource_name)
+
+    def want(self, urn: str, key: str) -> None:
+        """Record that a new resource is declared for what has a key: a job's name, its token, or what a resource is."""
+        self._wanted[urn] = key
+
+    def got(self, urn: str) -> None:
+        """Record that a resource has its job."""
+        self._wanted.pop(urn, None)
+
+    def wanted_by(self, urn: str, *keys: str) -> str | None:
+        """Return the URN of another resource that is to have what has one of these keys, and has it not yet."""
+        return next((other for other, key in [*self._wanted.items()] if key in keys and other != urn), None)
 
     def is_settled(self, resource_name: str) -> bool:
         """Return whether this run has decided already what becomes of a job."""

@@ -28,14 +28,15 @@ _DESTROY = {"destroy", "down", "dn"}
 
 @dataclass(frozen=True)
 class State:
-    """What a stack's state records of dynamic resources: `ids` with their URNs, `found` and `creating`.
+    """What a stack's state records of dynamic resources: `ids` with their URNs, and types and `inputs` by URN.
 
     A resource that is to be deleted after its replacement counts too. `found` are the ids of those whose outputs say
-    so. `creating` are the inputs of those whose creation was under way when a run was killed, with their type.
+    so. `creating` has those whose creation was under way when a run was killed.
     """
 
     ids: dict[str, list[str]] = field(default_factory=dict)
     found: set[str] = field(default_factory=set)
+    inputs: dict[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
     creating: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
 
     def is_of(self, stack: str, project: str) -> bool:
@@ -46,19 +47,23 @@ class State:
     def parse(cls, deployment: Mapping[str, Any]) -> "State":
         """Parse the `deployment` of `pulumi stack export`."""
         ids: dict[str, list[str]] = {}
-        found = set()
+        found, inputs = set(), {}
         for resource in _dynamic(deployment.get("resources")):
             if "id" in resource:
                 ids.setdefault(resource["id"], []).append(resource["urn"])
+                inputs[resource["urn"]] = _typed_inputs(resource)
                 if (resource.get("outputs") or {}).get(FOUND):
                     found.add(resource["id"])
         pending = [op["resource"] for op in deployment.get("pending_operations") or [] if op.get("type") == "creating"]
-        creating = [(each["type"].removeprefix(DYNAMIC_TYPE), each.get("inputs") or {}) for each in _dynamic(pending)]
-        return cls(ids, found, creating)
+        return cls(ids, found, inputs, [_typed_inputs(each) for each in _dynamic(pending)])
 
 
 def _dynamic(resources: Any) -> Iterator[Mapping[str, Any]]:
     return (each for each in resources or [] if str(each.get("type")).startswith(DYNAMIC_TYPE))
+
+
+def _typed_inputs(resource: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    return resource["type"].removeprefix(DYNAMIC_TYPE), resource.get("inputs") or {}
 
 
 def export(stack: str) -> State | None:
@@ -97,6 +102,8 @@ class Holders:
         self._tries: Counter[str] = Counter()
         self._counted: Counter[str] = Counter()
         self._taken: dict[str, list[str]] = {}
+        self._seen: set[str] = set()
+        self._told: set[str] = set()
 
     def state(self, stack: str) -> State | None:
         """Return the state of `organization/project/stack`, as it was when it was first asked for."""
@@ -121,6 +128,20 @@ class Holders:
             if state and state.is_of(match["stack"], match["project"]) and (id_ is None or id_ in state.ids):
                 return state
         return None
+
+    def see(self, urn: str) -> None:
+        """Record that the state has a resource, so that the stack is not new."""
+        self._seen.add(urn)
+
+    def is_new(self, urn: str) -> bool:
+        """Return whether a resource that has no state yet comes into a stack which others are in already."""
+        return bool(self._seen) and urn not in self._seen
+
+    def goes_on(self, name: str, urn: str) -> None:
+        """Print, once in a run, that something goes on under another URN."""
+        if urn not in self._told:
+            self._told.add(urn)
+            print(f"{name}: goes on as {tail(urn)}", flush=True)  # noqa: T201
 
     def take(self, urn: str, id_: str) -> None:
         """Record that a resource has been created in this run, for which something was made or taken over."""

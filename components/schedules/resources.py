@@ -64,7 +64,7 @@ class EmulatorScheduleProvider(Provider):
         """Delete the schedule, unless it goes on under another URN. Jobs of its runs stay."""
         others = holders.current().release(engine.requested_urn(), id_)
         if others.holder:
-            print(f"{id_}: goes on as {holders.tail(others.holder)}", flush=True)  # noqa: T201
+            holders.current().goes_on(id_, others.holder)
         elif others.is_known:
             request("DELETE", _path(props), None, f"{id_}: not deleted")
         else:

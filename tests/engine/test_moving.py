@@ -1,63 +1,15 @@
 """Jobs whose URNs change: each goes on or is kept, nothing is submitted twice, and nothing of it has drifted."""
 
-import json
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.engine.project import CHECKOUT, Project
+from tests.engine.moving.project import KINDS, Moving, job
 from tests.standins import training
 
-KINDS, WAYS = ("custom", "tuning", "pipeline"), ("in", "out", "alias", "rename", "adopt")
+WAYS = ("in", "out", "alias", "rename", "adopt")
 SCHEDULE = "vertex-training_local_nightly"
-
-
-class Moving:
-    """A project of jobs that run nowhere; `server` stands in for the emulator."""
-
-    def __init__(self, folder: Path) -> None:
-        self.project = Project(folder)
-        shutil.copy(CHECKOUT / "tests" / "engine" / "moving" / "__main__.py", self.project.root)
-        self.project.declarations = {}
-        del self.project.stack["vertex-training:include"]
-        self.project.declare()
-        self.layout: dict[str, Any] = {"jobs": []}
-        self.server: training.Training
-
-    def lay(self, *rows: dict[str, Any], **layout: Any) -> None:
-        """Write what the program creates."""
-        self.layout = {"jobs": rows, **layout}
-        (self.project.root / "layout.json").write_text(json.dumps(self.layout))
-
-    def changes(self) -> list[tuple[str, str]]:
-        """Return what was submitted, cancelled and deleted since the last look; a schedule is put where it is."""
-        calls = [call for call in self.server.calls if call[0] != "PUT"]
-        self.server.calls.clear()
-        return calls
-
-    def ids(self) -> dict[str, str]:
-        """Return the resource names of the jobs that the state has, by name."""
-        resources = self.project.resources().items()
-        return {name: each["id"] for name, each in resources if "run" in each.get("outputs", {})}
-
-    def urn(self, name: str) -> str:
-        """Return the URN of a recorded resource."""
-        return str(self.project.resources()[name]["urn"])
-
-    def edit_state(self, old: str, new: str) -> None:
-        """Replace a text in all URNs of the state, as `pulumi state rename` does in one."""
-        file = self.project.root.parent / "exported.json"
-        self.project.pulumi("stack", "export", "--stack", self.project.name, "--file", str(file))
-        file.write_text(file.read_text().replace(old, new))
-        self.project.pulumi("stack", "import", "--stack", self.project.name, "--file", str(file))
-
-
-def job(name: str, kind: str = "custom", state: str = "running", **more: Any) -> dict[str, Any]:
-    """Return a job of the program's layout, that stays in a state."""
-    return {"name": name, "shown": f"{name}-{state}", "argument": "a", "kind": kind, **more}
 
 
 @pytest.fixture(scope="class")
@@ -69,8 +21,8 @@ def moving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Moving]:
 
 
 @pytest.fixture(scope="class")
-def moved(moving: Moving) -> tuple[dict[str, str], dict[str, str], str]:
-    """The ids of all jobs before and after all of them have got another URN, and what that `up` has printed."""
+def moved(moving: Moving) -> tuple[dict[str, str], dict[str, str], str, str]:
+    """The ids of all jobs before and after all have got another URN, and what the preview and the `up` have printed."""
     rows = {f"{way}-{kind}-{state}": (way, kind, state) for way in WAYS for kind in KINDS for state in training.STATES}
     first = {name: job(name, kind, state) for name, (_, kind, state) in rows.items()}
     for name, row in first.items():
@@ -85,8 +37,9 @@ def moved(moving: Moving) -> tuple[dict[str, str], dict[str, str], str]:
         for (name, row), (way, *_) in zip(first.items(), rows.values(), strict=True)
     ]
     moving.lay(*after, schedules={"nightly": "new"})
+    shown = moving.project.pulumi("preview", "--stack", moving.project.name)
     printed = moving.project.up()
-    return before, moving.ids(), printed
+    return before, moving.ids(), shown, printed
 
 
 def second(name: str, way: str, row: dict[str, Any], id_: str) -> dict[str, Any]:
@@ -104,14 +57,26 @@ class TestMovedJobs:
     """Tests of one stack, in order: each goes on from what the one before it has left."""
 
     def test_nothing_is_submitted_cancelled_or_deleted(
-        self, moving: Moving, moved: tuple[dict[str, str], dict[str, str], str]
+        self, moving: Moving, moved: tuple[dict[str, str], dict[str, str], str, str]
     ) -> None:
-        before, after, printed = moved
+        before, after, _, printed = moved
         assert moving.changes() == []
         assert {name.removeprefix("adopted-"): id_ for name, id_ in after.items()} == before
         assert len(before) == len(WAYS) * len(KINDS) * len(training.STATES)
         assert "in-custom-running: goes on as Squad$CustomJob::in-custom-running" in printed
         assert "rename-pipeline-failed: goes on as TrainingPipeline::rename-pipeline-failed" in printed
+
+    def test_a_preview_says_what_goes_on(self, moved: Any) -> None:
+        *_, shown, _ = moved
+        for way, name in (
+            ("in", "Squad$CustomJob"),
+            ("out", "CustomJob"),
+            ("rename", "CustomJob"),
+            ("adopt", "CustomJob"),
+        ):
+            job_name = f"{'adopted-' if way == 'adopt' else ''}{way}-custom-running"
+            assert f"{job_name}: goes on as {name}::{job_name}" in shown
+        assert "alias-custom-running: goes on" not in shown
 
     def test_a_refresh_shows_nothing(self, moving: Moving, moved: Any) -> None:
         moving.project.assert_no_changes("--refresh")
@@ -158,3 +123,38 @@ class TestOtherOrders:
         assert made in moving.server.jobs
         moving.project.destroy()
         assert made not in moving.server.jobs
+
+
+class TestTwoStacks:
+    """A job that `pulumi state move` has given to another stack."""
+
+    def test_a_job_in_two_states_stays(self, moving: Moving) -> None:
+        project = moving.project
+        # A folder by default has the stack's name, with which each would run anew.
+        gone, left = (job(name, folder=f"gs://models/{name}") for name in ("moved", "left"))
+        moving.lay(gone, left, job("rest"))
+        project.up()
+        ids = moving.ids()
+        urns = [moving.urn(name) for name in ("moved", "left")]
+        project.create_stack("other")
+        project.pulumi("config", "set", "vertex-training:target", "local", "--stack", "other")
+        project.pulumi("state", "move", "--yes", "--source", project.name, "--dest", "other", *urns)
+        moving.changes()
+
+        def other(verb: str) -> str:
+            return project.pulumi(verb, "--yes", "--skip-preview", "--stack", "other")
+
+        moving.lay(left, job("rest"))
+        project.up()
+        moving.lay(gone, left)
+        other("up")
+        assert moving.changes() == [] and moving.ids()["left"] == ids["left"]
+
+        moving.lay(gone)
+        ours = f"stack organization/vertex-training/{project.name}, which has submitted it, has it too"
+        assert f"left: {ids['left']} stays: {ours}; if nobody needs it: curl" in other("up")
+        moving.lay(job("rest"))
+        assert f"left: {ids['left']} stays: no state of this stack has submitted it for certain" in project.up()
+        assert moving.changes() == []
+        other("destroy")
+        assert ("DELETE", ids["moved"]) in moving.changes() and {*moving.server.jobs} == {ids["left"], ids["rest"]}

@@ -37,10 +37,10 @@ from tests.faults.engine_load import COLLECTIONS, DeclaredJobs, setting_of
 from tests.vertex_emulator.running import PATIENCE_SECONDS, until
 
 JOBS = 20
-_PROVIDER = "-m pulumi.dynamic"
+PROVIDER = "-m pulumi.dynamic"
 _VICTIMS = {
     "engine": "",
-    "provider": _PROVIDER,
+    "provider": PROVIDER,
     "provider's shell": "pulumi-resource-pulumi-python",
     "language host": "pulumi-language-python ",
     "program": "pulumi-language-python-exec",
@@ -112,7 +112,7 @@ class Stack:
         after = self._dice.uniform(0.0, provided)
         while run.poll() is None:
             now = time.monotonic()
-            if started is None and any(_PROVIDER in line for _, line in _descendants(run.pid)):
+            if started is None and any(PROVIDER in line for _, line in descendants(run.pid)):
                 started = now
             if now > anywhere if anywhere is not None else started is not None and now > started + after:
                 break
@@ -135,7 +135,7 @@ class Stack:
     def _kill(self, run: subprocess.Popen[str]) -> str | None:
         """Kills a process of a run, chosen at random; None when there is none of that kind at the moment."""
         victim = self._dice.choices(list(_VICTIMS), _WEIGHTS)[0]
-        below = dict(_descendants(run.pid))
+        below = dict(descendants(run.pid))
         chosen = [pid for pid, line in below.items() if _VICTIMS[victim] in line]
         if victim in ("engine", "all of them"):
             chosen = [run.pid, *(below if victim == "all of them" else [])]
@@ -222,7 +222,7 @@ def _arguments(verb: str) -> list[str]:
     return [verb, "--yes", "--skip-preview", "--stack", "local"]
 
 
-def _descendants(parent: int) -> Iterator[tuple[int, str]]:
+def descendants(parent: int) -> Iterator[tuple[int, str]]:
     """The processes below one, with their command lines."""
     parents: dict[int, list[int]] = {}
     for process in Path("/proc").glob("[0-9]*"):

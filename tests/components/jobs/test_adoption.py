@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from vertex_training.errors import SubmitFailed
+from vertex_training.jobs.identity import own_labels
 from vertex_training.jobs.provider import (
     CustomJobProvider,
     HyperparameterTuningJobProvider,
@@ -59,6 +60,16 @@ def refusal(given: dict[str, Any]) -> list[str]:
     with pytest.raises(SubmitFailed) as failure:
         custom.create(given)
     return str(failure.value).splitlines()
+
+
+@pytest.mark.parametrize(("owner", "shown"), [("team/prod/x", "team/prod"), ("team/dev/x", ""), ("", "")])
+def test_adoption_names_the_stack_that_submitted(
+    api: FakeClient, capsys: pytest.CaptureFixture[str], owner: str, shown: str
+) -> None:
+    there(api, labels=own_labels(owner, "t") if owner else {})
+    custom.create(inputs())
+    line = f"digits: stack {shown} has submitted {NAME}; set `onDelete: keep` there before it leaves that stack\n"
+    assert capsys.readouterr().out == (line if shown else "")
 
 
 @pytest.mark.parametrize("state", ["RUNNING", "SUCCEEDED", "FAILED", "PENDING"])

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from vertex_training.jobs import removal
 from vertex_training.jobs.identity import mark, own_labels, settings_of
 from vertex_training.jobs.inputs import Inputs
 from vertex_training.jobs.ledger import LedgerProvider
@@ -12,7 +13,7 @@ from vertex_training.runtime import holders, pacing, target
 
 from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.vertex_api.jobs import custom_job, edited, pipeline
-from vertex_api.names import TRAINING_PIPELINE
+from vertex_api.names import CUSTOM_JOB, TRAINING_PIPELINE
 from vertex_api.retry import Pace
 
 PARENT = "projects/local/locations/us-central1"
@@ -161,6 +162,41 @@ def test_an_unrecorded_job_is_removed_before_its_successor(
         ["--epochs=2"]
     ]
     assert "cancel" in api.calls
+
+
+def test_a_job_without_proof_stays_and_is_named(
+    api: FakeClient, recorded: holders.State, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = State()
+    state.up("digits")
+    submit(epochs=1)
+    ended(api)
+    recorded.creating.clear()
+    state.up("digits")
+    submit(epochs=2)
+    recorded.creating.clear()
+    state.up("other")
+    state.destroy()
+    assert len(api.jobs) == 2
+    reason = (
+        "stays: no state of this stack has submitted it for certain, and another stack may have it; if nobody needs it"
+    )
+    assert f"digits: {FIRST} {reason}: curl -X POST http://127.0.0.1:1/v1/{FIRST}:cancel" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("secret", [None, "hidden"])
+def test_an_interrupted_create_proves_an_orphan(recorded: holders.State, secret: str | None) -> None:
+    given = {"owner": "team/dev/digits", "parent": f"//local/{PARENT}", "spec": custom_job()}
+    given |= {"secrets": {"key": secret}} if secret else {}
+    token = Inputs.parse(CUSTOM_JOB, given).token
+    orphan = {"name": FIRST, "labels": own_labels(given["owner"], token), **custom_job()}
+    if secret:
+        given["secrets"] = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "ciphertext": "x"}
+    recorded.creating.append(("CustomJob", given))
+    assert removal.was_being_created(recorded, orphan)
+    assert not removal.was_being_created(recorded, {**orphan, "labels": own_labels("team/dev/more", token)})
+    other = edited(orphan, *ARGS, to=["--other"]) | {"labels": own_labels(given["owner"], "another")}
+    assert not removal.was_being_created(recorded, other)
 
 
 def test_an_unrecorded_failed_job_is_removed(api: FakeClient, recorded: holders.State) -> None:

@@ -142,6 +142,15 @@ def test_a_pipeline_without_its_job_is_deleted(api: FakeClient) -> None:
     assert api.jobs == {}
 
 
+@pytest.mark.parametrize("elsewhere", ["projects/other/locations/us-central1", PARENT.replace("central", "east")])
+def test_a_job_of_another_project_or_region_stays(api: FakeClient, elsewhere: str) -> None:
+    submitted(api, "PIPELINE_STATE_SUCCEEDED")
+    other = api.add(BACKING.replace(PARENT, elsewhere), state="JOB_STATE_SUCCEEDED")["name"]
+    api.jobs[FIRST]["trainingTaskMetadata"] = {"backingCustomJob": other}
+    piped.delete(FIRST, inputs(pipeline()))
+    assert [*api.jobs] == [BACKING, other]
+
+
 def test_an_undeletable_job_does_not_block_its_pipeline(api: FakeClient) -> None:
     submitted(api, "PIPELINE_STATE_SUCCEEDED")
 

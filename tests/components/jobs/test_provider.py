@@ -150,6 +150,34 @@ def test_whole_floats_are_sent_as_integers(api: FakeClient) -> None:
     assert [type(number) for number in numbers] == [int] * 4
 
 
+@pytest.mark.parametrize("declared", ["equal", "unknown"])
+def test_a_job_waits_for_the_urn_that_goes_on_with_it(
+    api: FakeClient, monkeypatch: pytest.MonkeyPatch, declared: str
+) -> None:
+    old, new = (f"urn:pulumi:dev::team::{parent}CustomJob::digits" for parent in ("", "Squad$"))
+    given = inputs()
+    api.add(FIRST, state="JOB_STATE_RUNNING", labels={})
+
+    def call(urn: str) -> None:
+        monkeypatch.setattr(engine, "requested_urn", lambda: urn)
+
+    call("urn:pulumi:dev::team::CustomJob::other")
+    custom.check(inputs(), inputs())
+    call(new)
+    custom.check({}, given if declared == "equal" else {"owner": given["owner"]})
+    call(old)
+    # With `--continue-on-error`, deletes follow a create that has failed or was skipped.
+    with pytest.raises(
+        SubmitFailed, match=r"^digits: not deleted: Squad\$CustomJob::digits goes on with it, once it is"
+    ):
+        custom.delete(FIRST, given)
+    assert api.calls == []
+    call(new)
+    custom.create(given)
+    call(old)
+    custom.delete(FIRST, inputs(lifecycle={"onDelete": "keep"}))
+
+
 def test_an_equal_unrecorded_job_is_adopted(api: FakeClient) -> None:
     first = create()
     second = create(spec=dict(reversed(custom_job().items())))

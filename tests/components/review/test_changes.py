@@ -81,9 +81,8 @@ def test_a_job_under_another_urn_goes_on(adopts: bool) -> None:
     fields["steps"].append(old)
     review = review_of(fields)
     jobs = [job for job in review.jobs if job.name == "train"]
-    assert [(job.action, job.goes_on_as[-22:]) for job in jobs] == [("adopt", "")] * adopts + [
-        ("go on", "Squad$CustomJob::train")
-    ]
+    shown = {job.action: job.goes_on_as[-22:] for job in jobs}
+    assert shown == {"go on": "Squad$CustomJob::train"} | ({"adopt": ""} if adopts else {})
     assert sum(job.submissions for job in jobs) == 0
     assert "`train` (CustomJob): goes on as `" in render_markdown(review)
 

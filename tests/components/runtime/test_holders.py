@@ -40,7 +40,8 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_state_has_ids_and_interrupted_creates() -> None:
     state = State.parse(EXPORT["deployment"])
-    assert state == State({JOB: [OLD, NEW]}, {JOB}, [("CustomJob", {"owner": "creating"})])
+    inputs = {urn: ("CustomJob", {}) for urn in (OLD, NEW)}
+    assert state == State({JOB: [OLD, NEW]}, {JOB}, inputs, [("CustomJob", {"owner": "creating"})])
 
 
 def test_the_last_of_two_holders_is_the_last(asked: Path) -> None:

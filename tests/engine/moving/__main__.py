@@ -23,7 +23,8 @@ def pool(argument: str) -> Any:
 
 
 def custom(row: dict[str, Any]) -> Any:
-    return {"displayName": row["shown"], "jobSpec": {"workerPoolSpecs": [pool(row["argument"])]}}
+    folder = {"baseOutputDirectory": {"outputUriPrefix": row["folder"]}} if "folder" in row else {}
+    return {"displayName": row["shown"], "jobSpec": {"workerPoolSpecs": [pool(row["argument"])], **folder}}
 
 
 def tuning(row: dict[str, Any]) -> Any:

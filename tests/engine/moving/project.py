@@ -1,0 +1,56 @@
+"""The project of the jobs that move, and what tests do with it."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from tests.engine.project import CHECKOUT, Project
+from tests.standins import training
+
+KINDS = ("custom", "tuning", "pipeline")
+
+
+class Moving:
+    """A project of jobs that run nowhere; `server` stands in for the emulator."""
+
+    def __init__(self, folder: Path) -> None:
+        self.project = Project(folder)
+        shutil.copy(CHECKOUT / "tests" / "engine" / "moving" / "__main__.py", self.project.root)
+        self.project.declarations = {}
+        del self.project.stack["vertex-training:include"]
+        self.project.declare()
+        self.layout: dict[str, Any] = {"jobs": []}
+        self.server: training.Training
+
+    def lay(self, *rows: dict[str, Any], **layout: Any) -> None:
+        """Write what the program creates."""
+        self.layout = {"jobs": rows, **layout}
+        (self.project.root / "layout.json").write_text(json.dumps(self.layout))
+
+    def changes(self) -> list[tuple[str, str]]:
+        """Return what was submitted, cancelled and deleted since the last look; a schedule is put where it is."""
+        calls = [call for call in self.server.calls if call[0] != "PUT"]
+        self.server.calls.clear()
+        return calls
+
+    def ids(self) -> dict[str, str]:
+        """Return the resource names of the jobs that the state has, by name."""
+        resources = self.project.resources().items()
+        return {name: each["id"] for name, each in resources if "run" in each.get("outputs", {})}
+
+    def urn(self, name: str) -> str:
+        """Return the URN of a recorded resource."""
+        return str(self.project.resources()[name]["urn"])
+
+    def edit_state(self, old: str, new: str) -> None:
+        """Replace a text in all URNs of the state, as `pulumi state rename` does in one."""
+        file = self.project.root.parent / "exported.json"
+        self.project.pulumi("stack", "export", "--stack", self.project.name, "--file", str(file))
+        file.write_text(file.read_text().replace(old, new))
+        self.project.pulumi("stack", "import", "--stack", self.project.name, "--file", str(file))
+
+
+def job(name: str, kind: str = "custom", state: str = "running", **more: Any) -> dict[str, Any]:
+    """Return a job of the program's layout, that stays in a state."""
+    return {"name": name, "shown": f"{name}-{state}", "argument": "a", "kind": kind, **more}
