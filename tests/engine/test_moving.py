@@ -158,3 +158,38 @@ class TestTwoStacks:
         assert moving.changes() == []
         other("destroy")
         assert ("DELETE", ids["moved"]) in moving.changes() and {*moving.server.jobs} == {ids["left"], ids["rest"]}
+
+
+class TestDeclaredJobs:
+    """Jobs of a stack file, whose TrainingStack moves, and which become jobs of the program and back."""
+
+    def test_declared_jobs_go_on_wherever_they_are_declared(self, moving: Moving) -> None:
+        project, server = moving.project, moving.server
+        pool = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1}
+        pool["containerSpec"] = {"imageUri": "python:3.11-slim-bookworm", "args": ["a"]}
+        spec = {"displayName": "train-running", "jobSpec": {"workerPoolSpecs": [pool]}}
+        later = {**spec, "lifecycle": {"run": "scheduled"}}
+        schedules = {"nightly": {"cron": "0 2 * * *", "job": "scheduled"}}
+        project.stack |= {
+            "vertex-training:include": ["training/jobs.yaml"],
+            "vertex-training:emulator": {"secrets": {"a": "b"}},
+        }
+        declared = {"customJobs": {"train": spec, "scheduled": later}, "schedules": schedules}
+
+        def up(jobs: dict[str, Any], *rows: dict[str, Any], stack: str) -> str:
+            project.declarations = jobs
+            project.declare()
+            moving.lay(*rows, stack=stack)
+            return project.up()
+
+        up(declared, stack="root")
+        (made,) = [name for verb, name in moving.changes() if verb == "POST"]
+        printed = up(declared, stack="below")
+        assert "train: goes on as Squad$TrainingStack$CustomJob::train" in printed
+        assert "nightly: goes on as" in printed
+        in_program = {**declared, "customJobs": {"scheduled": later}}
+        assert "train: goes on as CustomJob::train" in up(in_program, job("train"), stack="below")
+        assert "train: goes on as TrainingStack$CustomJob::train" in up(declared, stack="root")
+        assert moving.changes() == [] and [*server.jobs] == [made] and len(server.schedules) == 1
+        assert "local" in (project.data / "secrets.json").read_text()
+        project.assert_no_changes("--refresh")
