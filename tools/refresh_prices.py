@@ -4,8 +4,7 @@
 
 Looks up a price of each name in each region of training. Exactly one SKU of Vertex AI training must match it, in its
 region and in the expected unit, and cost 1.15 times the SKU of Compute Engine; otherwise what is on file stays, with
-its day, and is named. What has no known description of a SKU stays too: TPUs, and accelerators that are priced with
-their machine.
+its day, and is named. What has no known description of a SKU, such as TPUs, stays too.
 """
 
 import json
@@ -46,8 +45,6 @@ DISKS = {"pd-ssd": "SSD backed PD Capacity", "pd-standard": "Storage PD Capacity
 """How the descriptions of SKUs call the disks that have prices."""
 
 
-_UNKNOWN = {"NVIDIA_RTX_PRO_6000"}
-"""GPUs whose price on file is that of a whole machine."""
 _WIDTH = 110
 
 
@@ -140,7 +137,7 @@ def _pattern(kind: str, price_name: str) -> str | None:
         return rf"{family} (?:Predefined |Instance |Predefined Instance ){_PARTS[kind]}\b"
     if kind == "disk":
         return rf"{DISKS[price_name]}\b" if price_name in DISKS else None
-    if not price_name.startswith("NVIDIA_") or price_name in _UNKNOWN:
+    if not price_name.startswith("NVIDIA_"):
         return None
     model = price_name.removeprefix("NVIDIA_").removeprefix("TESLA_").replace("_", " ")
     # `A100 80GB` is another model than `A100`.

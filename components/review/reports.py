@@ -142,14 +142,17 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _nearest(costs: Mapping[str, Cost]) -> list[str]:
-    """Return a line for each part that counts with the price of another region, with the jobs that use it."""
+    """Return a line for what counts with the price of another region, with the jobs that use it."""
     users: dict[tuple[str, str], list[str]] = {}
     for name, cost in costs.items():
-        for item in cost.nearest:
-            users.setdefault(item, []).append(name)
+        for part in cost.nearest:
+            users.setdefault(part, []).append(name)
+    parts: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for (item, region), names in users.items():
+        parts.setdefault((region, tuple(names)), []).append(item)
     return [
-        f"  {ABOUT} {item} at the price of {region}, the nearest region with one on file: {_first(names)}"
-        for (item, region), names in users.items()
+        f"  {ABOUT} {', '.join(items)} at the price of {region}, the nearest region with one on file: {_first(names)}"
+        for (region, names), items in parts.items()
     ]
 
 

@@ -25,7 +25,7 @@ TPU: Key = ("accelerator", "TPU_V3", "us-central1")
 
 
 def old(*keys: Key) -> Found:
-    return dict.fromkeys(keys, (0.5, "list"))
+    return dict.fromkeys(keys, (0.5, "catalog"))
 
 
 def sku(description: str, nanos: int, *, units: str = "0", unit: str = "h", **other: Any) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def test_unclear_catalog_prices_stay_and_are_named(
     key: Key, vertex: list[Any], compute: list[Any], problem: str
 ) -> None:
     found, (named,) = refresh(old(key), vertex, compute)
-    assert found[key] == (0.5, "list") and re.search(problem, named)
+    assert found[key] == (0.5, "catalog") and re.search(problem, named)
 
 
 def test_all_names_and_regions_are_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,11 +129,9 @@ def test_all_names_and_regions_are_looked_up(monkeypatch: pytest.MonkeyPatch) ->
     known = parse(json.loads(FILE.read_text()))
     found, problems = refresh(known, [], [])
     kept = {each for each, (_, source) in found.items() if source != SOURCE}
-    assert problems == [] and {name for _, name, _ in kept if not name.startswith("TPU")} == {
-        *("NVIDIA_RTX_PRO_6000", "hyperdisk-balanced")
-    }
+    assert problems == [] and {name for _, name, _ in kept if not name.startswith("TPU")} == set()
     names = {(kind, name) for kind, names in price_names().items() for name in names}
-    assert {each[:2] for each in found} | {("accelerator", "TPU7X")} == names
+    assert names - {each[:2] for each in found} == {("accelerator", "TPU7X"), ("disk", "hyperdisk-balanced")}
     assert {region for *_, region in found} == REGIONS
     assert {*DISKS} <= {*DISK_TYPES}
 
@@ -151,7 +149,7 @@ def test_written_prices_are_read_with_sources() -> None:
     assert (price.usd, price.source.as_of) == (0.03635265, "2026-11-21")
     assert "Cloud Billing Catalog API" in price.source.text
     kept = written.find("accelerator", "TPU_V3", "us-central1")
-    assert kept is not None and kept.source.as_of == file["sources"]["list"]["asOf"]
+    assert kept is not None and kept.source.as_of == file["sources"]["catalog"]["asOf"]
 
 
 def test_the_file_is_as_the_tool_writes_it() -> None:

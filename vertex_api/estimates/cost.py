@@ -13,7 +13,6 @@ from vertex_api.estimates.prices import (
     CURRENCY,
     HOURS_PER_MONTH,
     TPU_PRICE_NAMES,
-    WHOLE_MACHINES,
     ZERO,
     Money,
     Prices,
@@ -54,8 +53,10 @@ class Cost:
 
 def show_nearest(costs: Iterable[Cost]) -> str:
     """Return what costs count with the price of another region, as text, empty if nothing."""
-    pairs = dict.fromkeys(pair for cost in costs for pair in cost.nearest)
-    return ", ".join(f"{item} at the price of {region}" for item, region in pairs)
+    items: dict[str, dict[str, None]] = {}
+    for item, region in (pair for cost in costs for pair in cost.nearest):
+        items.setdefault(region, {})[item] = None
+    return "; ".join(f"{', '.join(names)} at the price of {region}" for region, names in items.items())
 
 
 def estimate_cost(job: Job, region: str, prices: Prices) -> Cost:
@@ -118,8 +119,7 @@ class _Bill:
         else:
             family = price_family(name)
             for part, amount in (("vcpu", machine.vcpus), ("gb", machine.memory_gb)):
-                if family not in WHOLE_MACHINES or self.prices.find(part, family, self.region):
-                    usd += self._part(part, family, amount, name)
+                usd += self._part(part, family, amount, name)
             kind, count = machine.accelerator(pool)
             usd += self._part("accelerator", kind, count) if kind else 0.0
         return usd

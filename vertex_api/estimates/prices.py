@@ -29,9 +29,6 @@ MAX_AGE = timedelta(days=90)
 TPU_PRICE_NAMES = {"ct5lp": "TPU_V5_LITEPOD", "ct6e": "TPU_V6E", "tpu7x": "TPU7X"}
 """What the chips of machines with a topology are called, by family: the API has no acceleratorType for the newer."""
 
-WHOLE_MACHINES = frozenset({"G4"})
-"""Families whose accelerators are priced with the vCPUs and the memory beside them: lists have whole machines only."""
-
 _OWN = "own"
 """The key of the source of a stack's own prices."""
 # Families that Compute Engine prices apart from the family that begins their name.

@@ -287,10 +287,10 @@ IN_BELGIUM = CLOUD_INCLUDING.replace("us-central1", "europe-west1")
 def test_a_cost_limit_requires_prices(tmp_path: Path) -> None:
     (found,) = problems(tmp_path, stack({"maxHourlyCost": 100}, IN_BELGIUM), jobs=ON_B200)
     assert found == (
-        "jobs.yaml:6: customJobs.train: guardrails.maxHourlyCost: no price on file for a4-highgpu-8g, NVIDIA_B200 in "
-        "europe-west1; add it under vertex-training:prices"
+        "jobs.yaml:6: customJobs.train: guardrails.maxHourlyCost: no price on file for "
+        "hyperdisk-balanced, a4-highgpu-8g, NVIDIA_B200 in europe-west1; add it under vertex-training:prices"
     )
-    parts = {"vcpu": "A4", "gb": "A4", "accelerator": "NVIDIA_B200"}
+    parts = {"disk": "hyperdisk-balanced", "vcpu": "A4", "gb": "A4", "accelerator": "NVIDIA_B200"}
     own = {kind: {name: {"europe-west1": 0.01}} for kind, name in parts.items()}
     own |= {"asOf": "2026-11-01", "source": "our contract"}  # type: ignore[dict-item]
     priced = f"{IN_BELGIUM}  vertex-training:prices: {json.dumps(own)}\n"

@@ -117,7 +117,7 @@ def test_unpriced_jobs_come_first_outside_the_sum() -> None:
 
 
 def test_prices_of_another_region_are_marked_and_named() -> None:
-    far = replace(job(30), nearest=(("NVIDIA_H200_141GB", "europe-west1"),))
+    far = replace(job(30), nearest=(("pd-ssd", "europe-west1"), ("NVIDIA_L4", "europe-west1")))
     found = shown({"far": far, "plain": job(50)})
     assert found[0] == "Cost in us-central1: ~8.00 USD an hour, ~80.00 USD at most"
     assert [row(found, name)[:2] for name in ("far", "plain", "stack")] == [
@@ -125,7 +125,7 @@ def test_prices_of_another_region_are_marked_and_named() -> None:
         ["5.00", "50.00"],
         ["~8.00", "~80.00"],
     ]
-    assert "  ~ NVIDIA_H200_141GB at the price of europe-west1, the nearest region with one on file: far" in found
+    assert "  ~ pd-ssd, NVIDIA_L4 at the price of europe-west1, the nearest region with one on file: far" in found
     without = shown({"far": replace(far, unpriced=("NVIDIA_B200",)), "plain": job(50)})
     assert without[0] == "Cost in us-central1: 5.00 USD an hour, 50.00 USD at most"
 

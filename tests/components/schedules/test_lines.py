@@ -80,8 +80,8 @@ def test_a_run_without_a_price_is_said(tmp_path: Path) -> None:
 
 def test_a_run_names_prices_of_another_region(tmp_path: Path) -> None:
     gpus = "n1-standard-4, acceleratorType: NVIDIA_TESLA_V100, acceleratorCount: 1"
-    lines = shown(tmp_path, JOBS.replace("n1-standard-4", gpus), "us-east4")
-    nearest = ", NVIDIA_TESLA_V100 at the price of us-east1"
+    lines = shown(tmp_path, JOBS.replace("n1-standard-4", gpus), "europe-west1")
+    nearest = ", NVIDIA_TESLA_V100 at the price of europe-west4"
     assert [line.partition(": ")[0] for line in lines if line.endswith((nearest, f"{nearest}, paused"))] == [
         *("  hourly", "  weekly")
     ]
@@ -117,9 +117,10 @@ def test_guardrails_hold_for_a_run(rules: str, message: str, tmp_path: Path) -> 
 
 def test_the_limit_of_a_month_names_prices_of_another_region(tmp_path: Path) -> None:
     gpus = "n1-standard-4, acceleratorType: NVIDIA_TESLA_V100, acceleratorCount: 1"
-    stack = f"{CLOUD_INCLUDING.replace('us-central1', 'us-east4')}  vertex-training:guardrails: {{maxMonthlyCost: 4}}\n"
+    base = CLOUD_INCLUDING.replace("us-central1", "europe-west1")
+    stack = f"{base}  vertex-training:guardrails: {{maxMonthlyCost: 4}}\n"
     (found,) = problems(tmp_path, stack, jobs=JOBS.replace("n1-standard-4", gpus))
-    assert " a month at most by list price (NVIDIA_TESLA_V100 at the price of us-east1); allowed: 4.00 for" in found
+    assert " a month at most by list price (NVIDIA_TESLA_V100 at the price of europe-west4); allowed: 4.00 for" in found
 
 
 @pytest.mark.parametrize("limit", ["4.26", "359"])

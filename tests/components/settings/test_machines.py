@@ -106,7 +106,7 @@ def test_guardrails_skip_invalid_machines(tmp_path: Path, machine: str, base: st
             [UNPRICED],
             {"maxHourlyCost": 100, "maxTotalCost": 100},
             f"{FILE}:6: vertex-training:persistentResource: guardrails.maxHourlyCost: no price on file for "
-            "a4-highgpu-8g, NVIDIA_B200 in us-central1; add it under vertex-training:prices",
+            "hyperdisk-balanced, a4-highgpu-8g, NVIDIA_B200 in us-central1; add it under vertex-training:prices",
         ),
         (
             [N1],
@@ -150,7 +150,7 @@ def test_unpriced_machines_are_in_no_sum(tmp_path: Path) -> None:
     found = shown(load(tmp_path, stack(UNPRICED, include=["jobs.yaml"]), jobs=JOBS))
     assert row(found, PERSISTENT_RESOURCE).startswith("persistentResource  ?  -  as long as it is there  ")
     assert row(found, "stack").startswith("stack  0.25  0.49  ")
-    missing = "a4-highgpu-8g, NVIDIA_B200"
+    missing = "hyperdisk-balanced, a4-highgpu-8g, NVIDIA_B200"
     assert f"  persistentResource: no price on file for {missing}" in found
     assert "  The sum is without persistentResource with no price on file" in found
     jobs = JOBS.replace("{machineType: n1-standard-4}", json.dumps(UNPRICED["machineSpec"]))
