@@ -30,7 +30,7 @@ TODAY = date(2026, 11, 21)
 
 def page_settings(root: Path, **more: object) -> Settings:
     """The settings that the page's files make, with more keys in the stack file."""
-    files = dict(re.findall(r"^```yaml\n# (\S+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
+    files = dict(re.findall(r"^```yaml\n# ([^/\s]\S*)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
     assert list(files) == ["training/vision.yaml", "stacks/Pulumi.dev.yaml"]
     write(root, files)
     given = yaml.safe_load(files["stacks/Pulumi.dev.yaml"])["config"]
