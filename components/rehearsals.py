@@ -50,6 +50,7 @@ class Base(TypedDict, total=False):
     outcome: Outcome
     seconds: Seconds
     metrics: dict[str, Number]
+    parameters: dict[str, Number | str]
     replicas: list[Replica]
     buckets: list[str]
     hosts: list[str]
@@ -74,6 +75,8 @@ class Drill(TypedDict, total=False):
 class JobReport(TypedDict, total=False):
     """What a rehearsal says of one job. `seconds` are those from its start; `env` are names of variables.
 
+    `metrics` of a search are those of its best trial, and `parameters` what that trial had.
+
     `missingMetrics` are those that a search or the base needs, and that it did not report, though nothing cut it short.
     `missingInputs` are objects that it names, and that were in no bucket when it had ended.
     """
@@ -86,6 +89,7 @@ class JobReport(TypedDict, total=False):
     replicas: list[Replica]
     files: Files
     metrics: dict[str, Number]
+    parameters: dict[str, Number | str]
     missingMetrics: list[str]
     missingInputs: list[str]
     env: list[str]

@@ -43,6 +43,8 @@ def ended(name: str, kind: str, job: Ended, buckets: Path) -> JobReport:
         "names": [str(path.relative_to(job.outputs)) for path in files[:MAX_FILES]],
     }
     made["metrics"] = {**job.metrics}
+    if best := job.results.get("bestTrial"):
+        made["parameters"] = {**best["parameters"]}
     # Those of trials that were cut short are not missing: what cut them short is the reason.
     made["missingMetrics"] = [metric for metric in job.results.get("unreported", ()) if metric not in made["metrics"]]
     made["replicas"] = replicas(job.used)
@@ -88,7 +90,7 @@ def compare(rehearsal: Rehearsal, base: Rehearsal, name: str) -> Rehearsal:
 
 
 def _compared(job: JobReport, base: JobReport) -> JobReport:
-    keys = ("outcome", "seconds", "metrics", "replicas", "buckets", "hosts")
+    keys = ("outcome", "seconds", "metrics", "parameters", "replicas", "buckets", "hosts")
     beside: Any = {key: base[key] for key in keys if key in base}  # type: ignore[literal-required]
     made: JobReport = {**job, "base": beside}
     if job["outcome"] == "succeeded":

@@ -82,7 +82,9 @@ def _lost(metric: MetricFinding, names: Sequence[str]) -> str:
 
 def _metric(metric: MetricFinding) -> str:
     old, new = metric.texts
-    return f"{code(metric.name)} {new if old in ('', new) else f'{old} → {new}'}"
+    if old in ("", new):
+        return f"{code(metric.name)} {new}"
+    return f"{code(metric.name)} {old} → {new}{' with other parameters' if metric.has_other_parameters else ''}"
 
 
 def _data(review: Review, rehearsal: Rehearsed) -> str:

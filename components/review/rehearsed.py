@@ -28,13 +28,17 @@ One that the base does not have is `new`. One that is not reported is `lost` if 
 
 @dataclass(frozen=True)
 class MetricFinding:
-    """A metric of a job. `needed_by` are the searches that need one that is not reported."""
+    """A metric of a job. `needed_by` are the searches that need one that is not reported.
+
+    With `has_other_parameters`, it is of a trial that had others than the base's best one, so that nothing is judged.
+    """
 
     name: str
     old: float | None
     new: float | None
     verdict: Verdict
     needed_by: tuple[str, ...] = ()
+    has_other_parameters: bool = False
 
     @property
     def texts(self) -> tuple[str, str]:
@@ -255,6 +259,7 @@ def _metrics(report: JobReport, base: Base, goals: Mapping[str, Mapping[str, int
     """Yield the metrics of a job: those that are not reported first, then those that a search wants."""
     before = base.get("metrics") or {}
     reported = report.get("metrics") or {}
+    is_other = "parameters" in base and report.get("parameters") != base["parameters"]
     for name in report.get("missingMetrics", ()):
         verdict: Verdict = "lost" if name in before else "missing"
         yield MetricFinding(name, before.get(name), None, verdict, tuple(sorted(goals.get(name, ()))))
@@ -266,5 +271,5 @@ def _metrics(report: JobReport, base: Base, goals: Mapping[str, Mapping[str, int
         elif isclose(old, new):
             verdict = "same"
         else:
-            verdict = "" if len(signs) != 1 else "better" if signs.pop() * (new - old) < 0 else "worse"
-        yield MetricFinding(name, old, new, verdict)
+            verdict = "" if len(signs) != 1 or is_other else "better" if signs.pop() * (new - old) < 0 else "worse"
+        yield MetricFinding(name, old, new, verdict, has_other_parameters=is_other)

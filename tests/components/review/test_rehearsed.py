@@ -71,6 +71,15 @@ def test_a_search_says_which_metric_is_better(goal: str, accuracy: float, verdic
         assert [metric.verdict for metric in job.metrics] == [verdict]
 
 
+def test_other_parameters_are_no_worse_model() -> None:
+    edit, base = search_of(EDIT), report("search", 0.93)["base"]
+    same = report("search", 0.93, parameters={"lr": 0.1}, base={**base, "parameters": {"lr": 0.1}})
+    assert "- **Model**: ⚠️ worse: `search` `accuracy` 0.941 → 0.93\n" in reviewed(same, fields=edit)
+    other = {**same, "parameters": {"lr": 0.2}}
+    text = "- **Model**: changed: `search` `accuracy` 0.941 → 0.93 with other parameters\n"
+    assert text in reviewed(other, fields=edit)
+
+
 def test_no_direction_is_guessed() -> None:
     (train,) = found(report("train", 0.95))
     assert train.metrics[0].verdict == ""
@@ -254,7 +263,8 @@ def test_a_rehearsal_is_given_as_a_file(tmp_path: Path, capsys: pytest.CaptureFi
     assert capsys.readouterr().out == reviewed(report("train", 0.95), report("evaluate", None))
     assert main(["review", preview, "--rehearsal", str(file), "--format", "json"]) == 0
     train, evaluate = json.loads(capsys.readouterr().out)["rehearsal"]["jobs"]
-    assert train["metrics"][0] == {"name": "accuracy", "old": 0.941, "new": 0.95, "verdict": "", "needed_by": []}
+    metric = {"name": "accuracy", "old": 0.941, "new": 0.95, "verdict": "", "needed_by": []}
+    assert train["metrics"][0] == {**metric, "has_other_parameters": False}
     assert (train["peak_memory"], evaluate["outcome"]) == (2254857830, "succeeded")
     assert main(["review", preview, "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["rehearsal"] is None
