@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 
 LAYERS = {
     "components": (
-        ("args", "errors", "files", "providers"),
+        ("args", "errors", "files", "providers", "trees"),
         ("rehearsals", "schema", "runtime"),
         ("data", "plan"),
         (

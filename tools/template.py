@@ -19,7 +19,9 @@ REQUIREMENT = "./{wheel}[emulator]\n"
 
 def tracked_files() -> list[str]:
     """Return the files of this checkout that git tracks or would track, relative to it."""
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    # As components/rehearsal/checkout.py says, files of a checkout may look like a repository.
+    repository = [f"--git-dir={CHECKOUT / '.git'}", f"--work-tree={CHECKOUT}", "-c", "core.fsmonitor=false"]
+    command = ["git", *repository, "ls-files", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout
     return [file for file in listed.splitlines() if (CHECKOUT / file).is_file()]
 

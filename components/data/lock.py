@@ -21,8 +21,10 @@ from typing import Any, Literal
 
 from vertex_api.messages import KeyPath
 
+from .. import trees
 from ..errors import DataLockUnusable, Problem
 from ..files import MAX_LISTED_FILES
+from ..schema.source import checkout
 
 FILE = "data.lock"
 MAX_OBJECTS = 2000
@@ -239,7 +241,7 @@ class Lock:
         self._file = root / FILE
         self.snapshots: dict[tuple[str, str], Snapshot] = {}
         try:
-            lines = self._file.read_bytes().splitlines(keepends=True)
+            lines = trees.read(self._file, checkout(root)).splitlines(keepends=True)
         except FileNotFoundError:
             return
         except OSError as error:

@@ -16,6 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Any
 
+from .. import trees
 from ..errors import BuildFailed, ContextUnusable, DockerUnavailable
 from ..files import add_text
 from .context import BuildContext
@@ -58,7 +59,12 @@ class Buildx:
             subprocess.Popen(
                 [*command, "--platform", context.platform, "--file", dockerfile, *options, source],
                 stdin=stdin,
-                env={**os.environ, **{variable: secrets[id_] for variable, id_ in variables.items()}},
+                # Else it runs git in a context that is a folder, which obeys what files there say.
+                env={
+                    **os.environ,
+                    "BUILDX_GIT_INFO": "false",
+                    **{variable: secrets[id_] for variable, id_ in variables.items()},
+                },
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 encoding="utf-8",
@@ -87,7 +93,7 @@ def buildx_input(context: BuildContext) -> Iterator[tuple[str, str, IO[bytes] | 
             # tar creates the folders in between: with the same mode whatever the umask.
             subprocess.run(["tar", "-xpf", "-", "-C", folder], stdin=archive, umask=0o022, check=True)
             try:
-                dockerfile.write_bytes((folder / context.dockerfile).read_bytes())
+                dockerfile.write_bytes(trees.read(folder / context.dockerfile, folder))
             except FileNotFoundError:
                 raise ContextUnusable(
                     f"{context.folder / context.dockerfile} is a link to a file that is not in the build context; "

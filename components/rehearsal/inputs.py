@@ -1,17 +1,20 @@
 """Inputs of jobs: objects of Cloud Storage, from a folder of this machine that has a folder for each bucket.
 
-They are copied to the buckets of the emulator, so that a job may write beside them, and none changes the folder.
+They are copied to the buckets of the emulator, so that a job may write beside them, and none changes the folder. A pull
+request may have written them: what a link outside the folder leads to is no input.
 """
 
+import os
 import re
 import shlex
-import shutil
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from vertex_api.job import Job
 
+from ..trees import copy_file, require_space
 from .runner import RunRefused
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")  # Google's page on bucket names
@@ -22,36 +25,58 @@ _PATTERN = re.compile(r"[*?\[{@%].*", re.DOTALL)
 _DEFAULT = "inputs"
 """The folder that commands name where none is given."""
 _MAX_NAMED = 20
+_MAX_LINKED = 100_000
+"""Objects below links to folders: a few links to each other would make as many as one likes."""
 
 
 def put(folder: Path, buckets: Path) -> None:
     """Copy what a folder has for buckets to them, readable by every container. Raises RunRefused."""
     try:
         for each in sorted(folder.iterdir()):
-            if each.name.startswith("."):
-                continue
-            if not each.is_dir() or not _BUCKET.fullmatch(each.name):
+            if not each.name.startswith(".") and not (each.is_dir() and _BUCKET.fullmatch(each.name)):
                 raise RunRefused(
                     f"--inputs: {each} must be a folder with the name of a bucket; gs://BUCKET/x is {folder}/BUCKET/x"
                 )
-            _copy(each, buckets / each.name)
+        places = dict(_places(folder, buckets))
+        buckets.mkdir(parents=True, exist_ok=True)
+        require_space([source for source in places.values() if source], buckets)
+        # Modes say who may read: containers run as any user, and may write to a bucket.
+        for place, source in places.items():
+            if source:
+                copy_file(source, folder, place)
+            else:
+                place.mkdir(parents=True, exist_ok=True)
+            place.chmod(0o666 if source else 0o777)
     except OSError as error:
         raise RunRefused(f"--inputs: {error.filename or folder}: {error.strerror or error}") from None
 
 
-def _copy(source: Path, place: Path) -> None:
-    """Copy a folder, with what links lead to. Raises RunRefused, and OSError, also for links that lead in a circle."""
-    # Modes say who may read: containers run as any user, and may write to a bucket.
-    place.mkdir(parents=True, exist_ok=True)
-    place.chmod(0o777)
-    for each in source.iterdir():
-        if each.is_dir():
-            _copy(each, place / each.name)
-        elif each.exists() and not each.is_file():
-            raise RunRefused(f"--inputs: {each}: is no file; remove it")
-        else:
-            shutil.copyfile(each, place / each.name)
-            (place / each.name).chmod(0o666)
+def _places(folder: Path, buckets: Path) -> Iterator[tuple[Path, Path | None]]:
+    """Yield each place in buckets with the file that is copied there, None for a folder, which comes before its files.
+
+    Raises RunRefused for what no object can be, and OSError for a link that leads nowhere or in a circle.
+    """
+    top, linked = os.path.realpath(folder), 0
+    pending = [(folder, buckets, False)]
+    while pending:
+        source, place, is_linked = pending.pop()
+        yield place, None
+        for each in sorted(source.iterdir()):
+            if source == folder and each.name.startswith("."):
+                continue
+            is_link = each.is_symlink()
+            if is_link and not (target := Path(os.path.realpath(each, strict=True))).is_relative_to(top):
+                raise RunRefused(f"--inputs: {each}: leads out of {folder} ({target}); put the files there themselves")
+            linked += is_linked or is_link
+            if linked > _MAX_LINKED:
+                raise RunRefused(f"--inputs: {folder}: links lead to more than {_MAX_LINKED:,} objects; remove {each}")
+            mode = each.stat().st_mode
+            if stat.S_ISDIR(mode):
+                pending.append((each, place / each.name, is_linked or is_link))
+            elif stat.S_ISREG(mode):
+                yield place / each.name, each
+            else:
+                raise RunRefused(f"--inputs: {each}: is no file; remove it")
 
 
 def missing(job: Job, written: Iterable[str], buckets: Path) -> list[str]:

@@ -36,7 +36,7 @@ def ended(name: str, kind: str, job: Ended, buckets: Path) -> JobReport:
         said = lines[:-2] or lines
         made["reason"] = _last([*said[:1], *said[1:][1 - MAX_REASON_LINES :]])
     made["seconds"] = _seconds(job.job)
-    files = job.files()
+    files = job.tree.files
     made["files"] = {
         "count": len(files),
         "bytes": sum(path.stat().st_size for path in files),

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -19,6 +18,7 @@ from ..errors import ComponentError
 from ..plan.training import Training
 from ..settings.offline import NoStack
 from ..settings.settings import Settings
+from ..trees import copy_file, require_space
 from .runner import (
     Ended,
     Runner,
@@ -32,6 +32,7 @@ from .runner import (
 )
 from .target import throw_away
 
+_MAX_NAMED = 3
 _EXIT_STATUS = re.compile(r"non-zero status of (\d+)")
 
 
@@ -110,9 +111,23 @@ def _report(name: str, ended: Ended, output: Path | None) -> Iterator[str]:
         shown = ", ".join(f"{key} {value:.4g}" for key, value in metrics.items())
         parameters = ", ".join(f"{key} {truncate(str(value))}" for key, value in best["parameters"].items())
         yield f"{name}: {shown} in trial {best['id']} ({parameters})"
-    if not ended.files():
+    files, others = ended.tree
+    if not files and not others:
         yield f"{name}: succeeded; it wrote no outputs: files stay if they are in AIP_MODEL_DIR or below /gcs"
         return
     place = output or Path("runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
-    shutil.copytree(ended.outputs, place, dirs_exist_ok=True)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        require_space(files, place)
+        for file in files:
+            copy = place / file.relative_to(ended.outputs)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy_file(file, ended.outputs, copy)
+    except OSError as error:
+        reason = f"{error.filename or place}: {error.strerror or error}"
+        raise RunRefused(f"{name}: succeeded, and its outputs cannot be copied: {reason}") from None
+    if others:
+        shown = ", ".join(repr(str(other.relative_to(ended.outputs))) for other in others[:_MAX_NAMED])
+        more = f" and {len(others) - _MAX_NAMED:,} more" if len(others) > _MAX_NAMED else ""
+        yield f"{name}: not copied, because only files are, and those that can be read: {shown}{more}"
     yield f"{name}: succeeded; its outputs are in {place}"

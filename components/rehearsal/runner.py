@@ -34,6 +34,7 @@ from vertex_api.names import (
     location_name,
 )
 
+from .. import trees
 from ..errors import BuildFailed, ComponentError, DeclarationErrors, Problem
 from ..images import builders, registry
 from ..images.declaration import is_built_here
@@ -154,7 +155,7 @@ class Source:
         for file in islice(_documents(self.root), _MAX_SEARCHED):
             shown, content = str(file.relative_to(self.root)), b""
             with suppress(OSError):
-                content = file.read_bytes() if file.stat().st_size <= _MAX_BYTES else b""
+                content = trees.read(file, self.root, _MAX_BYTES)
             if shown not in included and name.encode() in content:
                 declared, _ = SourceFile(shown, content).parse()
                 if any(isinstance(jobs := declared.get(section), dict) and name in jobs for section in KINDS):
@@ -234,9 +235,10 @@ class Ended:
         """Its results."""
         return job_results(self.job)
 
-    def files(self) -> list[Path]:
-        """Return the files that it has written, in order."""
-        return sorted(path for path in self.outputs.rglob("*") if path.is_file() and not path.is_symlink())
+    @cached_property
+    def tree(self) -> trees.Tree:
+        """The files that it has written, and what else it left beside them."""
+        return trees.walk(self.outputs)
 
 
 class Runner:

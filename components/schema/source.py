@@ -13,6 +13,7 @@ from vertex_api import scalars
 from vertex_api.messages import KeyPath, show_path
 from vertex_api.validation.shape import MUST_BE_OBJECT
 
+from .. import trees
 from ..errors import Problem
 
 MAX_DEPTH = 100
@@ -34,10 +35,15 @@ class SourceFile:
     namespace: str = ""
 
     @classmethod
-    def read(cls, file: Path, name: str) -> "tuple[SourceFile, dict[str, Any], list[Problem]]":
-        """Read a file. Returns the object that it holds too, and the problem that prevents it from being read."""
+    def read(
+        cls, file: Path, name: str, root: Path | None = None
+    ) -> "tuple[SourceFile, dict[str, Any], list[Problem]]":
+        """Read a file. Returns the object that it holds too, and the problem that prevents it from being read.
+
+        With the project's folder `root`, it must be an ordinary file of that's checkout.
+        """
         try:
-            source = cls(name, file.read_bytes())
+            source = cls(name, trees.read(file, checkout(root)) if root else file.read_bytes())
         except OSError as error:
             return cls(name), {}, [Problem(name, "", f"cannot be read: {error.strerror}")]
         return source, *source.parse()

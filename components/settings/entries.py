@@ -61,7 +61,7 @@ def load(
     for name, file in files.items():
         if too_many(problems):
             break
-        source, content, unreadable = SourceFile.read(file, name)
+        source, content, unreadable = SourceFile.read(file, name, root)
         contents.append((source, content))
         problems += unreadable
     entries: dict[str, dict[str, Entry]] = {section: {} for section in SECTIONS}
@@ -170,7 +170,7 @@ def _with_spec_file(entry: Entry, root: Path) -> tuple[Entry | None, list[Proble
         refusal = f'"{name}" is not a file in {root.name}/; write its path relative to the project\'s folder'
     if refusal:
         return None, [entry.problem((SPEC, "file"), refusal)]
-    source, content, problems = SourceFile.read(root / name, name)
+    source, content, problems = SourceFile.read(root / name, name, root)
     if problems:
         return None, problems
     declared = {key: value for key, value in entry.value.items() if key != SPEC}

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from .. import trees
 from ..schema import shapes
+from ..schema.source import checkout, explain_outside
 
 SECRET = "[secret]"
 """Stands for a value that only Pulumi can decrypt."""
@@ -46,11 +48,15 @@ def read_stack(folder: Path, stack: str | None, target: str = "gcp") -> StackFil
     root = next((each for each in (folder, *folder.parents) if (each / "Pulumi.yaml").is_file()), None)
     if root is None:
         raise NoStack(f"there is no Pulumi.yaml in {folder} or above; run this in the folder of a project")
-    about = _read(root / "Pulumi.yaml")
-    project, directory = str(about.get("name")), root / str(about.get("stackConfigDir") or "")
+    top = checkout(root)
+    about = _read(root / "Pulumi.yaml", top)
+    project, named = str(about.get("name")), str(about.get("stackConfigDir") or ".")
+    if message := explain_outside(root, named):
+        raise NoStack(f"{root / 'Pulumi.yaml'}: stackConfigDir: {message}")
+    directory = root / named
     files = {file.name.removeprefix("Pulumi.").rpartition(".")[0]: file for file in directory.glob("Pulumi.*.yaml")}
     name = (stack or os.environ.get("PULUMI_STACK") or "").rpartition("/")[2]
-    contents = {each: _read(file) for each, file in files.items() if name in ("", each)}
+    contents = {each: _read(file, top) for each, file in files.items() if name in ("", each)}
     configs = {each: _config(project, about, content) for each, content in contents.items()}
     fitting = [each for each, config in configs.items() if config.get("vertex-training:target") == target]
     name = name or (fitting[0] if len(fitting) == 1 else "")
@@ -63,11 +69,12 @@ def read_stack(folder: Path, stack: str | None, target: str = "gcp") -> StackFil
     return StackFile(root, project, name, configs[name], key)
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _read(file: Path, top: Path) -> dict[str, Any]:
     try:
-        content = yaml.safe_load(file.read_bytes())
+        content = yaml.safe_load(trees.read(file, top))
     except (OSError, yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        reason = str(error).strip().partition("\n")[0]
+        said = error.strerror if isinstance(error, OSError) else None
+        reason = said or str(error).strip().partition("\n")[0]
         raise NoStack(f"{file} cannot be read ({reason}); correct it") from error
     return _mapping(content)
 

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from vertex_api.validation.check import ValidPart
 from vertex_api.validation.formats import Violation
 from vertex_api.validation.shape import canonicalize
 
+from .. import trees
 from ..data.lock import Data
 from ..errors import DeclarationErrors, Problem, ProjectNumberUnknown
 from ..plan import guardrails, limits
@@ -26,7 +28,7 @@ from ..plan.training import Place, Timetable, Training
 from ..runtime import state
 from ..runtime.engine import defer_pulumi_gcp
 from ..schema import shapes
-from ..schema.source import GivenFile
+from ..schema.source import GivenFile, checkout
 from . import cloud, names
 from .declarations import parse
 from .entries import SECTIONS, load
@@ -135,7 +137,10 @@ class Settings:
         name = f"stacks/Pulumi.{stack}.yaml"
         file = root / name
         # For its line numbers only: its values come from the engine, with secrets decrypted.
-        stack_file = GivenFile(name, file.read_bytes() if file.is_file() else b"", f"{NAMESPACE}:", *arguments)
+        content = b""
+        with suppress(OSError):  # as without one
+            content = trees.read(file, checkout(root))
+        stack_file = GivenFile(name, content, f"{NAMESPACE}:", *arguments)
         shared = Shared.load(root, config.get(f"{NAMESPACE}:{EXTENDS}"), stack_file)
         values, violations = stack_values(_with_shared(config, shared.values))
         problems = shared.problems + [

@@ -1,6 +1,7 @@
 """`vertex-training rehearse --base`: the same jobs of another commit, and what this leaves of it: nothing."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -107,3 +108,62 @@ def test_a_base_needs_a_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     with pytest.raises(RunRefused, match=r"^--base: git does not give the files of main: fatal: not a git repository"):
         checkout.extract(tmp_path, "main", tmp_path / "base")
+
+
+def embedded(project: Path, ran: Path, config: str) -> None:
+    """Commit files without code to a project's folder that git takes for a repository, with a command."""
+    smudged = project / "smudged"
+    smudged.mkdir()
+    git("init", "-q", "--initial-branch=main", str(smudged))
+    (smudged / ".gitattributes").write_text("* filter=x\n")
+    (smudged / "Pulumi.yaml").write_text("name: theirs\n")
+    git("-C", str(smudged), "add", "-A")
+    git("-C", str(smudged), "commit", "-qm", "theirs")
+    for each in ("HEAD", "objects", "refs"):
+        (smudged / ".git" / each).rename(project / each)
+    shutil.rmtree(smudged)
+    command = f"touch {ran}; cat"
+    (project / "config").write_text(config.replace("COMMAND", command))
+    git("add", "-A", "-f")
+    git("commit", "-qm", "a pull request")
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        '[core]\nrepositoryformatversion = 0\nbare = false\nworktree = .\n[filter "x"]\nsmudge = "COMMAND"\n',
+        '[core]\nrepositoryformatversion = 0\nbare = false\nworktree = .\nfsmonitor = "COMMAND"\n',
+    ],
+)
+@pytest.mark.parametrize("is_linked", [False, True])
+def test_files_that_look_like_a_repository_run_nothing(
+    config: str, is_linked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project := tmp_path / "repository" / "a").mkdir(parents=True)
+    monkeypatch.chdir(project.parent)
+    (project / "Pulumi.yaml").write_text("name: ours\n")
+    commit()
+    embedded(project, ran := tmp_path / "ran", config)
+    if is_linked:  # where `.git` is a file
+        git("worktree", "add", "-q", str(tmp_path / "worktree"))
+        project = tmp_path / "worktree" / "a"
+    monkeypatch.setenv("GIT_DIR", str(project))  # as a hook of another repository has it
+    theirs = git("-C", str(project), "rev-parse", "HEAD").strip()
+    monkeypatch.delenv("GIT_DIR")
+    monkeypatch.setenv("GIT_INDEX_FILE", str(project / "index"))
+    ours = git("rev-parse", "HEAD").strip()
+    root = checkout.extract(project, "HEAD", tmp_path / "base")
+    assert not ran.exists()
+    assert (root / "Pulumi.yaml").read_text() == "name: ours\n"
+    assert ours != theirs and (checkout.commit(project), checkout.commit(root)) == (ours, None)
+
+
+def test_git_judges_whose_repository_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "Pulumi.yaml").touch()
+    monkeypatch.chdir(tmp_path)
+    commit()
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    assert checkout.commit(tmp_path) is None
+    with pytest.raises(RunRefused, match=r"dubious|safe\.directory"):
+        checkout.extract(tmp_path, "HEAD", tmp_path / "base")

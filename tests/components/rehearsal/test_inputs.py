@@ -79,13 +79,39 @@ def broken(folder: Path, **links: Any) -> Path:
     return folder
 
 
-def test_links_are_followed_in_a_copy(tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere" / "x").write_text("1")
-    inputs.put(broken(tmp_path / "data", a="../../elsewhere"), tmp_path / "gcs")
+def test_links_inside_are_followed_in_a_copy(tmp_path: Path) -> None:
+    (tmp_path / "data" / "shared").mkdir(parents=True)
+    (tmp_path / "data" / "shared" / "x").write_text("1")
+    inputs.put(broken(tmp_path / "data", a="../shared"), tmp_path / "gcs")
     copy = tmp_path / "gcs" / "acme-data" / "a" / "x"
     assert copy.read_text() == "1" and not copy.parent.is_symlink()
     assert copy.stat().st_mode & 0o777 == 0o666 and copy.parent.stat().st_mode & 0o777 == 0o777
+
+
+@pytest.mark.parametrize("target", ["/proc/self/environ", "/dev/zero", "../../data-of-mine/key", "../../data-of-mine"])
+def test_links_lead_to_no_other_files(target: str, tmp_path: Path) -> None:
+    (tmp_path / "data-of-mine").mkdir()
+    (tmp_path / "data-of-mine" / "key").write_text("canary")
+    folder = broken(tmp_path / "data", part=target)
+    with pytest.raises(RunRefused, match=f"^--inputs: {folder}/acme-data/part: leads out of {folder} "):
+        inputs.put(folder, tmp_path / "gcs")
+    assert not (tmp_path / "gcs").exists()
+
+
+def test_a_few_links_do_not_become_many_objects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inputs, "_MAX_LINKED", 1000)
+    for level in range(12):
+        broken(tmp_path / "data" / f"acme-{level}", a=f"../../acme-{level + 1}", b=f"../../acme-{level + 1}")
+    (tmp_path / "data" / "acme-12").mkdir()
+    with pytest.raises(RunRefused, match="links lead to more than 1,000 objects; remove "):
+        inputs.put(tmp_path / "data", tmp_path / "gcs")
+
+
+def test_inputs_larger_than_the_disk_are_refused(tmp_path: Path) -> None:
+    with (broken(tmp_path / "data") / "acme-data" / "holes").open("wb") as file:
+        file.truncate(1 << 42)
+    with pytest.raises(RunRefused, match=r"has room for [0-9,]+ bytes, and 4,398,046,511,104 are to be copied"):
+        inputs.put(tmp_path / "data", tmp_path / "gcs")
 
 
 def test_a_folder_that_cannot_be_used_is_refused(tmp_path: Path) -> None:

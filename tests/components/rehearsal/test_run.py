@@ -11,10 +11,13 @@ from pathlib import Path
 
 import pytest
 from vertex_training.cli import main
-from vertex_training.rehearsal.run import run
+from vertex_training.rehearsal.run import _report, run
+from vertex_training.rehearsal.runner import Ended, RunRefused
 from vertex_training.rehearsal.target import throw_away
 
 from tests.vertex_emulator.running import IMAGE, until
+from vertex_api.job import Job
+from vertex_api.names import CUSTOM_JOB
 
 from .declared import WRITE, Write, job, left
 
@@ -37,6 +40,39 @@ def test_values_of_a_run_change_nothing_else(project: Write, tmp_path: Path, cap
     assert (tmp_path / "out" / "model" / "said").read_text() == "7 other"
     assert sorted(path.name for path in Path.cwd().rglob("*")) == before
     assert left(tmp_path) == []
+
+
+def ended(outputs: Path) -> Ended:
+    """A job that has succeeded and left what is in a folder."""
+    return Ended({"state": "JOB_STATE_SUCCEEDED", "jobSpec": {}}, Job(CUSTOM_JOB, {}), outputs, "")
+
+
+def test_only_files_of_a_job_are_copied(tmp_path: Path) -> None:
+    (outputs := tmp_path / "gcs" / "train").mkdir(parents=True)
+    (tmp_path / "key").write_text("canary")
+    (outputs / "weights.bin").write_text("w")
+    (outputs / "run").touch()
+    (outputs / "run").chmod(0o4755)
+    os.mkfifo(outputs / "pipe")
+    for name, target in {"env": "/proc/self/environ", "z": "/dev/zero", "cfg": "/etc", "key": "../../key"}.items():
+        (outputs / name).symlink_to(target)
+    left_out, said = _report("train", found := ended(outputs), tmp_path / "out")
+    assert left_out == (
+        "train: not copied, because only files are, and those that can be read: 'cfg', 'env', 'key' and 2 more"
+    )
+    assert said == f"train: succeeded; its outputs are in {tmp_path / 'out'}"
+    copied = {path.name: path.stat().st_mode & 0o7100 for path in (tmp_path / "out").iterdir()}
+    assert copied == {"weights.bin": 0, "run": 0o100}
+    assert [file.name for file in found.tree.files] == ["run", "weights.bin"]
+
+
+def test_outputs_larger_than_the_disk_are_refused(tmp_path: Path) -> None:
+    (outputs := tmp_path / "gcs").mkdir()
+    with (outputs / "holes").open("wb") as file:
+        file.truncate(1 << 42)
+    with pytest.raises(RunRefused, match=r"^train: succeeded, and its outputs cannot be copied: .* has room for "):
+        [*_report("train", ended(outputs), tmp_path / "out")]
+    assert [*(tmp_path / "out").iterdir()] == []
 
 
 def test_the_page_sets_an_item_of_a_list(project: Write, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
