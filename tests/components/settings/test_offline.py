@@ -45,7 +45,7 @@ def replaced(root: Path, name: str, target: str) -> Path:
 def test_no_reader_follows_links_out(
     name: str, read: Callable[[Path], object], refusal: type[Exception], target: str, root: Path
 ) -> None:
-    with pytest.raises(refusal, match="is a link that leads out of |there is no Pulumi.yaml"):
+    with pytest.raises(refusal, match=r"is a link that leads out of |there is no Pulumi.yaml"):
         read(replaced(root, name, target))
 
 
