@@ -28,7 +28,7 @@ from .errors import UploadFailed
 from .plan.arguments import read_arguments
 from .plan.program import Foundation, default_foundation
 from .plan.training import place
-from .runtime.resource import DynamicResource, Provider
+from .runtime.resource import DynamicResource, Provider, formerly
 from .runtime.storage import store
 from .schema import shapes
 from .schema.formats import PACKAGE_FOLDER
@@ -99,14 +99,18 @@ class PythonPackage(DynamicResource):
         foundation = foundation or default_foundation()
         distribution = SourceDistribution.of(Path.cwd(), name, args)
         self.reference = f"{foundation.defaults.folder}/{PACKAGE_FOLDER}/{name}-{distribution.tag}.tar.gz"
+        foundation.program.packages[self.reference] = args
         props = {
             "uri": self.reference,
             "parent": foundation.full_location_name,
-            "package": dict(args),
+            "package": {key: value for key, value in args.items() if key != "formerly"},
             "files": files.listed(distribution.archive.digests),
         }
         defaults = pulumi.ResourceOptions(depends_on=[*foundation.job_dependencies])
-        super().__init__(providers.PythonPackage(), name, props, pulumi.ResourceOptions.merge(defaults, opts))
+        options = pulumi.ResourceOptions.merge(
+            pulumi.ResourceOptions.merge(defaults, formerly(args.get("formerly", []))), opts
+        )
+        super().__init__(providers.PythonPackage(), name, props, options)
 
 
 def _upload(props: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ Jobs are submitted after the images, packages and jobs that they need, and waite
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import groupby
@@ -33,11 +33,12 @@ from .jobs.runs import TOOK
 from .packages import PythonPackage
 from .plan.program import Foundation
 from .plan.training import Training
-from .runtime.resource import when_known
+from .runtime.resource import formerly, when_known
 from .schedules.component import JobTemplate, Schedule
-from .schema import interpolation
+from .schema import interpolation, shapes
 from .settings.settings import Settings
 
+Args = TypeVar("Args", shapes.Image, shapes.PythonPackage)
 JobResource = CustomJob | HyperparameterTuningJob | TrainingPipeline
 Value = TypeVar("Value")
 Results = pulumi.Output[Mapping[str, Any]]
@@ -73,7 +74,7 @@ class Images:
         built = {
             name: TrainingImage(
                 settings.named(name),
-                image,
+                _named(settings, image),
                 pulumi.ResourceOptions(parent=parent),
                 foundation=foundation,
                 secrets=interpolation.resolve(image.get("secrets", {}), {"secrets": settings.secrets}),
@@ -110,6 +111,12 @@ class Images:
         return {name: _pinned(self.built[name]) if name in self.built else uri for name, uri in self.uris.items()}
 
 
+def _named(settings: Settings, args: Args) -> Args:
+    """Return the arguments of an image or a package with its former names as resources have them."""
+    named = [settings.named(name) for name in args.get("formerly", [])]
+    return cast(Args, {**args, "formerly": named}) if named else args
+
+
 def _pinned(image: TrainingImage) -> pulumi.Output[str]:
     name = image.reference.rpartition(":")[0]
     return image.recovered("digest").apply(lambda digest: digest and f"{name}@{digest}")
@@ -139,7 +146,7 @@ class Packages:
     def __init__(self, settings: Settings, foundation: Foundation, parent: pulumi.Resource | None = None) -> None:
         opts = pulumi.ResourceOptions(parent=parent)
         built = {
-            name: PythonPackage(settings.named(name), package, opts, foundation=foundation)
+            name: PythonPackage(settings.named(name), _named(settings, package), opts, foundation=foundation)
             for name, package in settings.packages.items()
         }
         self.built = Named("packages.built", built)
@@ -178,6 +185,13 @@ class Sources:
             *(self.images.built[name] for name in sorted(names["images"] & self.images.built.keys())),
             *(self.packages.built[name] for name in sorted(names["packages"])),
         ]
+
+
+def _options(settings: Settings, former: Sequence[str], **options: Any) -> pulumi.ResourceOptions:
+    """Return the options of what had the names `former` before."""
+    made = pulumi.ResourceOptions(**options)
+    # A merge of nothing would be a thirtieth of a preview.
+    return pulumi.ResourceOptions.merge(made, formerly(map(settings.named, former))) if former else made
 
 
 class Jobs:
@@ -233,7 +247,7 @@ class Jobs:
             secrets={name: self._settings.secrets[name] for name in sorted(names["secrets"])},
             jobs={name: self.resources[name] for name in sorted(training.referenced)},
             data={name: self._data[name] for name in sorted(training.data)},
-            opts=pulumi.ResourceOptions(parent=self._parent, depends_on=dependencies),
+            opts=_options(self._settings, training.formerly, parent=self._parent, depends_on=dependencies),
         )
 
     def _model_dirs(self, references: Iterable[str]) -> dict[str, pulumi.Input[str]]:
@@ -337,7 +351,7 @@ class Schedules:
                         for training in trainings
                     },
                 },
-                pulumi.ResourceOptions(parent=parent, depends_on=dependencies),
+                _options(settings, each.formerly, parent=parent, depends_on=dependencies),
                 foundation=foundation,
             )
         self.resources = Named("schedules.resources", resources)

@@ -16,7 +16,7 @@ from typing import Any, Literal, Required, get_args, get_origin, get_type_hints
 from pydantic.alias_generators import to_snake
 from typing_extensions import is_typeddict
 from vertex_training.schema import shapes
-from vertex_training.schema.formats import NumberOrText
+from vertex_training.schema.formats import Formerly, NumberOrText
 from vertex_training.settings.settings import NAMESPACE
 
 from tools import discovery
@@ -41,6 +41,7 @@ def _scalar(json_type: str, pattern: str = "") -> dict[str, Any]:
 
 _DIGITS = "^-?[0-9]+$"
 _SCALARS: list[tuple[Any, dict[str, Any]]] = [
+    (Formerly, {"type": ["string", "array"], "items": {"type": "string"}}),
     (NumberOrText, {"type": ["integer", "string"]}),
     (String, {"type": "string"}),
     (Boolean, _scalar("boolean")),
@@ -130,6 +131,7 @@ class Builder:
         schema["properties"] |= {
             "lifecycle": self.reference(shapes.Lifecycle),
             "rehearse": self.reference(shapes.Rehearse),
+            "formerly": self.of_message(shapes.Former)["properties"]["formerly"],
             "spec": self.reference(shapes.SpecFile),
         }
         spelled = [rule for rule in required if "displayName" not in json.dumps(rule)]
@@ -226,6 +228,8 @@ _WORDS = {String: "string", Boolean: "boolean", Double: "number", Int32: "intege
 def _described(hint: Any) -> str:
     """Return a type in words, such as `list of strings`."""
     inner, marks = split_hint(hint)
+    if get_args(Formerly)[1] in marks:
+        return "string or list of strings"
     if get_args(NumberOrText)[1] in marks:
         return "string or integer"
     for scalar, word in _WORDS.items():

@@ -44,12 +44,13 @@ NOUNS: tuple[Noun, ...] = ("objects", "files", "rows")
 
 @dataclass(frozen=True)
 class Data:
-    """Data that a stack declares: its `uri`, and what it means that it is not as locked (`verify`)."""
+    """Data that a stack declares: its `uri`, what a difference from the lock means (`verify`), and former names."""
 
     name: str
     uri: str
     verify: Literal["error", "warn", "off"]
     place: Callable[[KeyPath, str], Problem] = field(compare=False)
+    formerly: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -266,8 +267,8 @@ class Lock:
 
     def find(self, stack: str, data: Data) -> Snapshot | None:
         """Return what was locked of an item of data; None if nothing was, or if it was of another URI."""
-        found = self.snapshots.get((stack, data.name))
-        return found if found and found.uri == data.uri else None
+        named = (self.snapshots.get((stack, name)) for name in (data.name, *data.formerly))
+        return next((found for found in named if found and found.uri == data.uri), None)
 
     def write(self) -> None:
         """Write the snapshots, in order, in one step."""

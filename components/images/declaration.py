@@ -87,7 +87,7 @@ def _key_violations(image: shapes.Image) -> Iterator[Violation]:
         yield (), f"needs exactly one of: {sources}"
         return
     (origin,) = origins
-    for option in sorted(image.keys() - {origin} - _OPTIONS[origin]):
+    for option in sorted(image.keys() - {origin, "formerly"} - _OPTIONS[origin]):
         if origin == "package":
             yield (option,), "is for a Dockerfile of your own; a package's is generated, so leave this out"
         else:

@@ -17,7 +17,7 @@ from ..errors import BuildFailed, DockerUnavailable, FileNameUnusable
 from ..plan.arguments import read_arguments
 from ..plan.program import Foundation, default_foundation
 from ..plan.training import place
-from ..runtime.resource import DynamicResource, Provider
+from ..runtime.resource import DynamicResource, Provider, formerly
 from ..schema import shapes
 from . import builders, registry
 from .cloud_build import CloudBuilder
@@ -108,6 +108,7 @@ class TrainingImage(DynamicResource):
         except FileNameUnusable as error:
             raise FileNameUnusable(f'TrainingImage "{name}": {error}') from None
         foundation.program.built.add(registry.repository(self.reference))
+        foundation.program.images.add(self.reference)
         is_listed = context.entry_count <= files.MAX_LISTED_FILES
         props: dict[str, Any] = {
             "uri": self.reference,
@@ -125,7 +126,10 @@ class TrainingImage(DynamicResource):
         elif secrets:
             props["secrets"] = pulumi.Output.secret(dict(secrets))
         defaults = pulumi.ResourceOptions(depends_on=[*foundation.image_dependencies])
-        super().__init__(providers.TrainingImage(), name, props, pulumi.ResourceOptions.merge(defaults, opts))
+        options = pulumi.ResourceOptions.merge(
+            pulumi.ResourceOptions.merge(defaults, formerly(args.get("formerly", []))), opts
+        )
+        super().__init__(providers.TrainingImage(), name, props, options)
 
 
 def build_context(root: Path, image: Mapping[str, Any]) -> BuildContext:

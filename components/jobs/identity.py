@@ -37,7 +37,7 @@ def run_digest(spec: Job, rerun: str, upstream: Sequence[str] = ()) -> str:
     `upstream` are the run digests of the jobs whose results it uses, and the digests of its data. Previews show the
     digest, so it does not depend on secrets.
     """
-    return _digest(spec.kind.collection, spec.fields, rerun or 0, *upstream)[:8]
+    return digest(spec.kind.collection, spec.fields, rerun or 0, *upstream)[:8]
 
 
 def job_token(
@@ -55,12 +55,12 @@ def job_token(
     digests of its locked data.
     """
     others = ([referenced] if referenced else []) + ([[*data]] if data else [])
-    return _digest(spec.kind.collection, owner, spec.fields, secrets, rerun or 0, *others)[:32]
+    return digest(spec.kind.collection, owner, spec.fields, secrets, rerun or 0, *others)[:32]
 
 
 def mark(ledger_id: str, job_name: str) -> str:
     """Return the label value that all jobs have which one state has submitted under one name."""
-    return f"{ledger_id}-{_digest(job_name)[:16]}"
+    return f"{ledger_id}-{digest(job_name)[:16]}"
 
 
 @dataclass(frozen=True)
@@ -123,8 +123,9 @@ def registries(parent: str) -> frozenset[str]:
 
 def declarations_digest(jobs: Iterable[Training]) -> str:
     """Return 16 hex digits that differ whenever what is declared of any job differs, its lifecycle included."""
-    return _digest({job.name: (job.kind.collection, job.job.fields, job.lifecycle) for job in jobs})[:16]
+    return digest({job.name: (job.kind.collection, job.job.fields, job.lifecycle) for job in jobs})[:16]
 
 
-def _digest(*parts: object) -> str:
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+def digest(*parts: object) -> str:
+    """Return 64 hex digits that differ whenever one of the parts does, values of JSON. No unknown is like another."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=repr).encode()).hexdigest()

@@ -31,7 +31,7 @@ from ..runtime.resource import Provider
 from ..runtime.target import Target, one_line_errors
 from ..schema import interpolation
 from ..schema.interpolation import Tables
-from . import enforcement, lookup, runs, submission
+from . import enforcement, lookup, moves, runs, submission
 from .inputs import REPLACING, REPLACING_ADOPTED, Inputs
 from .removal import FOUND_REASON, reason_to_stay, remove, stays, submitting_stack, was_declared
 
@@ -52,6 +52,7 @@ class JobProvider(Provider):
         "rerun",
         "adopt",
         "lifecycle",
+        moves.NEXT_RUN,
     )
 
     def check(self, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.CheckResult:
@@ -61,6 +62,8 @@ class JobProvider(Provider):
             holders.current().see(urn)
         elif holders.current().is_new(urn):
             submission.submitted().want(urn, _key(self.kind, inputs))
+        inputs.pop(moves.NEXT_RUN, None)
+        derived = news.get(moves.DERIVED) or {}
         if "spec" not in inputs:
             # With --continue-on-error, it has outputs of a resource that has failed: the engine skips this job.
             return dynamic.CheckResult(inputs, [])
@@ -82,19 +85,23 @@ class JobProvider(Provider):
                 failures.append(dynamic.CheckFailure(".".join(("spec.labels", *map(str, path))), message))
             for path, message in enforcement.violations(spec, inputs["parent"], _name(inputs)):
                 failures.append(dynamic.CheckFailure(show_path(("spec", *path)), message))
+        if spec:
+            inputs["spec"] = moves.placed(spec, derived).fields
+            inputs = moves.carried(self.kind, olds, inputs, derived)
         if not olds:
             _count_submissions(inputs, None, is_replaced=False)
             if holders.current().is_new(urn):
                 _announce(self.kind, inputs, urn)
         shown, more = shown_problems(failures)
         excess = [dynamic.CheckFailure("spec", more)] if more else []
-        return dynamic.CheckResult({**inputs, **({"spec": spec.fields} if spec else {})}, [*shown, *excess])
+        return dynamic.CheckResult(inputs, [*shown, *excess])
 
     def diff(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.DiffResult:
         """Leave differences to Pulumi. A job is replaced by one to adopt, unless that is the job itself."""
         is_other_job = bool(news.get("adopt")) and not _is_same_job(news["adopt"], id_)
         replacing = REPLACING_ADOPTED if news.get("adopt") else REPLACING
         is_edited = any(olds.get(name) != news.get(name) for name in replacing)
+        moves.waiting().add(_name(news), news)
         _count_submissions(news, olds, is_replaced=is_other_job or is_edited)
         return dynamic.DiffResult(replaces=["adopt"] if is_other_job else None)
 
@@ -193,14 +200,16 @@ class TrainingPipelineProvider(JobProvider):
 def _count_submissions(news: Mapping[str, Any], olds: Mapping[str, Any] | None, *, is_replaced: bool) -> None:
     """Count the submissions for a job with the inputs `news`; `olds` is None for a new one.
 
-    The last job of a run also prints their total, if it exceeds the pace.
+    The last job of a run also prints their total, if it exceeds the pace, and the jobs that wait for new labels.
     """
     submissions = 0
     if olds is None or is_replaced:
         submissions += not news.get("adopt")
     if olds is not None and is_replaced:
         submissions += deletion_policy(olds.get("lifecycle") or {}, is_adopted=bool(olds.get("adopt"))) == "delete"
-    pacing.current().decide(_name(news), submissions, target.pace(news["parent"]))
+    is_last = pacing.current().decide(_name(news), submissions, target.pace(news["parent"]))
+    if is_last and (line := moves.waiting().take_line()):
+        print(line, flush=True)  # noqa: T201
 
 
 def _name(inputs: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ import pulumi
 from pulumi import dynamic
 
 from vertex_api.errors import VertexError
-from vertex_api.job import Job
+from vertex_api.job import Job, stored_job
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 
 from .. import providers
@@ -18,6 +18,7 @@ from ..plan.rules import expand_name
 from ..plan.training import Defaults, Training
 from ..runtime.resource import DynamicResource, when_known
 from ..schema import interpolation, shapes
+from . import moves
 from .identity import run_digest
 from .inputs import REPLACING, REPLACING_ADOPTED
 
@@ -36,7 +37,9 @@ class _Job(DynamicResource, Generic[Spec]):
 
     kind: ClassVar[Kind]
     provider: ClassVar[type[dynamic.ResourceProvider]]
-    output_names = ("run",)
+    output_names = ("run", "spec")
+    spec: pulumi.Output[Mapping[str, Any]]
+    """The API's fields of the job: what it runs, but for labels and a display name that only its next run has."""
     run: pulumi.Output[Mapping[str, Any]]
     """The `name`, the `state` and the `page` of the job, and `logs`, the command that prints its log.
 
@@ -73,7 +76,7 @@ class _Job(DynamicResource, Generic[Spec]):
             results = {job_name: job.result_names for job_name, job in used.items()}
             training = foundation.program.make(self.kind, name, args, lifecycle or {}, secrets or {}, results)
             _report_unlocked(foundation, training, data or {})
-        self._rerun, self._adopted = training.lifecycle.get("rerun", ""), ""
+        self._rerun, self._adopted, self._declared = training.lifecycle.get("rerun", ""), "", training.spec
         self._upstream: list[pulumi.Input[str]] = [job.run_digest for _, job in sorted(used.items())]
         locked = {key: each for key, each in (data or {}).items() if each.summary and not training.is_adopted}
         summaries = {key: each.summary or {} for key, each in sorted(locked.items())}
@@ -95,6 +98,8 @@ class _Job(DynamicResource, Generic[Spec]):
             else foundation.program.fields(self._spec, foundation.job_dependencies)
         )
         props = self._inputs(name, fields, training.lifecycle, secrets, used)
+        if not self._adopted:
+            props[moves.DERIVED] = when_known(self._derive, self._declared, self._spec)
         if locked:
             props["data"] = summaries
             if modes := {key: each.verify for key, each in locked.items() if each.verify != "error"}:
@@ -132,6 +137,12 @@ class _Job(DynamicResource, Generic[Spec]):
                 lambda spec: board if spec and _uses_tensorboard(spec) else None, self._spec
             )
         return props
+
+    def _derive(self, declared: Job | None, whole: Job | None) -> dict[str, Any] | None:
+        program = self._foundation.program
+        if declared is None or whole is None:
+            return None
+        return moves.derived(declared, whole, program.images, program.packages, runs_relabelled=program.runs_relabelled)
 
     def _options(self, opts: pulumi.ResourceOptions | None) -> pulumi.ResourceOptions:
         """Return a user's options with those of all jobs.
@@ -198,20 +209,22 @@ class _Job(DynamicResource, Generic[Spec]):
     def run_digest(self) -> pulumi.Input[str]:
         """Eight hex digits, known in a preview, that differ whenever the job would run anew."""
         return when_known(
-            lambda spec, ids: run_digest(spec, self._rerun, ids) if spec else "", self._spec, self._upstream
+            lambda fields, ids: run_digest(stored_job(self.kind, fields), self._rerun, ids) if fields else "",
+            self.spec,
+            self._upstream,
         )
 
     @property
     def result_names(self) -> Sequence[str] | None:
         """The names that `result` takes; None if they are not known yet."""
-        if self._adopted or not isinstance(self._spec, Job):
+        if self._adopted or not isinstance(self._declared, Job):
             return None
-        return self._spec.result_names
+        return self._declared.result_names
 
     @property
-    def model_dir(self) -> pulumi.Input[str | None]:
+    def model_dir(self) -> pulumi.Output[str | None]:
         """The folder of the job's model, known in a preview; None for a search and for a spec with problems."""
-        return when_known(lambda spec: spec and spec.model_dir, self._spec)
+        return self.spec.apply(lambda fields: stored_job(self.kind, fields).model_dir if fields else None)
 
 
 def _require_jobs(resource: str, jobs: Any) -> None:

@@ -130,6 +130,9 @@ class Program:
         self.on_valid: Callable[[Plan], object] = lambda _: None
         #: The URIs, without tags, of the images that the program builds.
         self.built: set[str] = set()
+        #: The URIs of those images, and by URI the arguments of the packages that it uploads.
+        self.images: set[str] = set()
+        self.packages: dict[str, shapes.PythonPackage] = {}
         #: The jobs that have been asked for a result, by name.
         self.offered: dict[str, Any] = {}
         self._declared = plan
@@ -147,6 +150,11 @@ class Program:
     def plan(self) -> Plan:
         """All jobs that the stack declares or the program has made so far, as far as they are known."""
         return self._declared.with_program([*self._trainings.values()], self._timetables, self.built)
+
+    @property
+    def runs_relabelled(self) -> bool:
+        """Whether an edit of labels or a display name runs a job again."""
+        return bool(self._declared.stack.get("relabel") == "run")
 
     def make(
         self,

@@ -23,7 +23,7 @@ from vertex_api.validation.shape import FieldProblem, canonicalize
 from ..errors import Problem
 from ..schema import interpolation, shapes
 
-LIFECYCLE, REHEARSE, SPEC = "lifecycle", "rehearse", "spec"
+LIFECYCLE, REHEARSE, SPEC, FORMERLY = "lifecycle", "rehearse", "spec", "formerly"
 """The keys of a declared job that are no fields of the API's message."""
 Place = Callable[[KeyPath, str], Problem]
 """Where a job stands: it makes a problem of a path in the job and a message."""
@@ -39,7 +39,7 @@ class Training:
     `spec` is None if it has problems, and an output as long as it has outputs of other resources in it. In a
     declaration's, references to images, packages, secrets and jobs are left. `referenced` are the jobs whose results
     it refers to. `region` is where a job of a preview runs; elsewhere its stack says so. `rehearse` makes it small.
-    `data` are the names of the declared data that it refers to.
+    `data` are the names of the declared data that it refers to, `formerly` those that the job had before.
     """
 
     kind: Kind
@@ -51,6 +51,7 @@ class Training:
     region: str = ""
     rehearse: shapes.Rehearse = field(default_factory=lambda: shapes.Rehearse(), compare=False)
     data: frozenset[str] = frozenset()
+    formerly: tuple[str, ...] = ()
 
     @classmethod
     def parse(
@@ -147,7 +148,7 @@ class Defaults:
         job_spec = {**self.job_spec, **job.job_spec}
         pools = job_spec["workerPoolSpecs"]
         job_spec["workerPoolSpecs"] = [{"replicaCount": 1, **pool} if pool else pool for pool in pools]
-        fields = _replaced(job.fields, job.job_spec_path, job_spec)
+        fields = replaced(job.fields, job.job_spec_path, job_spec)
         if self.labels:
             fields["labels"] = {**self.labels, **fields.get("labels", {})}
         if self.kms_key is not None:
@@ -155,12 +156,13 @@ class Defaults:
         whole = Job(job.kind, fields)
         uri = folder(whole, job_spec.get("baseOutputDirectory", {}).get("outputUriPrefix", ""))
         job_spec = {**job_spec, "baseOutputDirectory": {"outputUriPrefix": uri}}
-        return Job(job.kind, _replaced(fields, job.job_spec_path, job_spec))
+        return Job(job.kind, replaced(fields, job.job_spec_path, job_spec))
 
 
-def _replaced(fields: Mapping[Any, Any], path: KeyPath, value: Any) -> dict[Any, Any]:
+def replaced(fields: Mapping[Any, Any], path: KeyPath, value: Any) -> dict[Any, Any]:
+    """Return the fields of a job with another value at a path."""
     first, *rest = path
-    return {**fields, first: _replaced(fields[first], tuple(rest), value) if rest else value}
+    return {**fields, first: replaced(fields[first], tuple(rest), value) if rest else value}
 
 
 _SHOWN_TIMES = 3
@@ -183,13 +185,14 @@ class Timetable:
     time_zone: str = "UTC"
     paused: bool = False
     overlap: Overlap = "skip"
+    formerly: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, name: str, fields: Mapping[str, Any]) -> "Timetable":
         """Return that of a canonical `shapes.Schedule`."""
         options = {"time_zone": "timeZone", "paused": "paused", "overlap": "overlap"}
         given = {argument: fields[key] for argument, key in options.items() if key in fields}
-        return cls(name, fields["cron"], tuple(job_names(fields)), **given)
+        return cls(name, fields["cron"], tuple(job_names(fields)), **given, formerly=tuple(fields.get(FORMERLY, ())))
 
     @property
     def runs_a_month(self) -> float:

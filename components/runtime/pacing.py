@@ -90,11 +90,15 @@ class Pacing:
                 return None
             return self._paces.setdefault(location, Pace(per_minute, partial(self._print_progress, per_minute)))
 
-    def decide(self, job_name: str, submissions: int, pace: Pace | None) -> None:
-        """Record how many submissions a job needs. If that of all is known and they take long, print a line."""
+    def decide(self, job_name: str, submissions: int, pace: Pace | None) -> bool:
+        """Record how many submissions a job needs, and return whether that of all declared jobs is known now.
+
+        If they take long, print a line.
+        """
         total = self.count.decide(job_name, submissions)
         if pace and total and total > pace.per_minute and not pace.has_begun:
             print(total_line(total, pace.per_minute), flush=True)  # noqa: T201
+        return total is not None
 
     def _print_progress(self, per_minute: int, submitted: int) -> None:
         """Print a line, at most once a minute."""

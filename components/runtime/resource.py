@@ -1,7 +1,7 @@
 """The bases of a dynamic resource: DynamicResource in a program, Provider in its process; and values with outputs."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -131,6 +131,11 @@ class DynamicResource(dynamic.Resource):
             raise error
 
         return output.apply(_raise_if_unknown, run_with_unknowns=True).recover(recover_failed)
+
+
+def formerly(names: Iterable[str]) -> pulumi.ResourceOptions:
+    """Return the options of a resource that had these names before: it is the same one to the engine."""
+    return pulumi.ResourceOptions(aliases=[pulumi.Alias(name=name) for name in names])
 
 
 def refuse_options(

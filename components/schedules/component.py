@@ -105,7 +105,7 @@ class Schedule(pulumi.ComponentResource):
         super().__init__("vertex-training:index:Schedule", name, None, opts)
         fields = {"cron": cron, "timeZone": time_zone, "paused": paused, "overlap": overlap}
         violations = _argument_violations(name, fields, jobs)
-        id_ = schedule_id(pulumi.get_project(), pulumi.get_stack(), name)
+        id_ = schedule_id(pulumi.get_project(), pulumi.get_stack(), _first_name(name, opts))
         trainings = _trainings(name, jobs, foundation)
         timetable = Timetable(name, cron, tuple(each.name for each in trainings.values()), time_zone, paused, overlap)
         if not violations and pulumi.runtime.is_dry_run():
@@ -129,6 +129,13 @@ class Schedule(pulumi.ComponentResource):
         ours = pulumi.ResourceOptions(parent=self, depends_on=[*foundation.job_dependencies])
         self.status = foundation.create_schedule(name, request, pulumi.ResourceOptions.merge(ours, upstream))
         self.register_outputs({"status": self.status})
+
+
+def _first_name(name: str, opts: pulumi.ResourceOptions | None) -> str:
+    """Return the name that a schedule had first, the last of its aliases: its runs have the label of that."""
+    aliases: Any = (opts.aliases if opts else None) or ()
+    names = [each.name for each in aliases if isinstance(each, pulumi.Alias) and isinstance(each.name, str)]
+    return names[-1] if names else name
 
 
 def schedule_id(project: str, stack: str, name: str) -> str:

@@ -61,6 +61,12 @@ def _as_text(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
+def _as_list(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+Formerly = Annotated[list[String], BeforeValidator(_as_list)]
+"""The names that something had before: one, or several, the first of all last."""
 NumberOrText = Annotated[str, BeforeValidator(_as_text)]
 """A text that YAML reads as a whole number if it is digits without quotes, such as a job's ID."""
 Rerun = Annotated[String, AfterValidator(lambda text: "" if text == "0" else text), get_args(NumberOrText)[1]]

@@ -67,6 +67,7 @@ class Image(ClosedTypedDict, total=False):
     builder: Builder
     uri: String
     stack: String
+    formerly: formats.Formerly
 
 
 class PythonPackage(ClosedTypedDict, total=False):
@@ -75,6 +76,7 @@ class PythonPackage(ClosedTypedDict, total=False):
     path: String
     script: String
     requirements: list[formats.Requirement]
+    formerly: formats.Formerly
 
 
 @dataclass(frozen=True)
@@ -143,11 +145,18 @@ class Rehearse(ClosedTypedDict, total=False):
     args: list[String]
 
 
+class Former(ClosedTypedDict, total=False):
+    """What a job was called before."""
+
+    formerly: formats.Formerly
+
+
 class Data(ClosedTypedDict, total=False):
     """What jobs train on, which `data.lock` pins: objects of a bucket, files of the project, or a BigQuery table."""
 
     uri: Required[formats.DataUri]
     verify: Literal["error", "warn", "off"]
+    formerly: formats.Formerly
 
 
 class SpecFile(ClosedTypedDict, total=False):
@@ -165,6 +174,7 @@ class Schedule(ClosedTypedDict, total=False):
     jobs: list[String]
     paused: Boolean
     overlap: Literal["skip", "allow"]
+    formerly: formats.Formerly
 
 
 class Declarations(ClosedTypedDict, total=False):
@@ -379,6 +389,7 @@ class _StackKeys(Declarations, Cloud, total=False):
     submissionsPerMinute: formats.Positive
     guardrails: Guardrails
     rehearse: Rehearse
+    relabel: Literal["nextRun", "run"]
 
 
 class Stack(_StackKeys, total=False):

@@ -22,14 +22,25 @@ from ..errors import Problem
 from ..images.declaration import image_violations
 from ..jobs.references import link_jobs, order_violations
 from ..packages import violations as package_violations
-from ..plan.training import LIFECYCLE, NOT_KNOWN, REHEARSE, SPEC, Place, Timetable, Training, job_names, parse_spec
+from ..plan.training import (
+    FORMERLY,
+    LIFECYCLE,
+    NOT_KNOWN,
+    REHEARSE,
+    SPEC,
+    Place,
+    Timetable,
+    Training,
+    job_names,
+    parse_spec,
+)
 from ..schema import interpolation, shapes
 from ..schema.source import SourceFile
 from . import builders
 from .entries import SECTIONS, Entries, Entry
 
 _JOB_TABLES = ("vars", "images", "packages", interpolation.DATA, "secrets", interpolation.JOBS)
-_OWN_KEYS = (LIFECYCLE, REHEARSE, SPEC)
+_OWN_KEYS = (LIFECYCLE, REHEARSE, SPEC, FORMERLY)
 _COMMAND_LINE = SourceFile("--set")
 """In place of the file, as the place of problems with its vars."""
 _CONTAINERS, _SECRET_FIELDS = {"containerSpec", "pythonPackageSpec"}, {"env", "args", "command"}
@@ -133,7 +144,7 @@ class _Parser:
         elif entry.section == "data":
             fields, violations = _read(each, shapes.Data, lambda item: uri_violations(root, item["uri"]))
             if not violations and not each.violations:
-                item = Data(entry.name, fields["uri"], fields.get("verify", "error"), entry.problem)
+                item = Data(entry.name, fields["uri"], fields.get("verify", "error"), entry.problem, _formerly(fields))
                 declared.data[entry.name], self._tables[interpolation.DATA][entry.name] = item, item.uri
         elif entry.section == "schedules":
             timetable, violations = _timetable(each)
@@ -149,6 +160,7 @@ class _Parser:
         """Check jobs and schedules with one another, link jobs to those that they refer to, and find unused vars."""
         declared, problems = self.declared, self.declared.problems
         trainings = declared.trainings
+        problems += first_problems(self._wrongly_former())
         results = {each.entry.name: each.results for each in self._resolved if each.results}
         found: Iterable[JobViolation] = order_violations(trainings, results)
         problems += [job.place(path, message) for job, path, message in first_problems(found)]
@@ -167,6 +179,26 @@ class _Parser:
         for place, size in sizes:
             for name in first_problems(size.get("vars", {}).keys() - known):
                 problems.append(place((REHEARSE, "vars", name), f"is no var{did_you_mean(name, known)}"))
+
+    def _wrongly_former(self) -> Iterator[Problem]:
+        """Find former names that are declared still, or that two of a kind claim: which of them goes on is not said."""
+        claims: dict[tuple[str, str], str] = {}
+        for entry in (entry for section in SECTIONS[1:] for entry in self._entries[section].values()):
+            value = entry.value.get(FORMERLY) if isinstance(entry.value, Mapping) else None
+            kinds = tuple(KINDS) if entry.section in KINDS else (entry.section,)
+            for name in [value] if isinstance(value, str) else value if isinstance(value, list) else []:
+                if other := next((kind for kind in kinds if name in self._entries[kind]), None):
+                    place = self._entries[other][name].source.line((other, name))
+                    message = f'"{name}" is declared, at {place}; formerly is for a name that is gone'
+                    yield entry.problem((FORMERLY,), message)
+                elif (first := claims.setdefault((kinds[0], str(name)), entry.name)) != entry.name:
+                    yield entry.problem(
+                        (FORMERLY,), f'"{name}" is what {first} was formerly; keep it in one of the two'
+                    )
+
+
+def _formerly(fields: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(fields.get(FORMERLY, ()))
 
 
 def _var_violations(value: Any) -> Iterator[Violation]:
@@ -267,6 +299,7 @@ def _training(resolved: Resolved) -> tuple[Training, list[Violation]]:
     training, problems = Training.parse(kind, entry.name, NOT_KNOWN, lifecycle, entry.problem)
     written = {} if declared.get(REHEARSE) is None else declared[REHEARSE]
     size, misshapen = canonicalize(shapes.Rehearse, interpolation.expand(written, {}))
+    former, wrong_names = canonicalize(shapes.Former, {FORMERLY: declared[FORMERLY]} if declared.get(FORMERLY) else {})
     # The fields of a spec file have been merged.
     body = {key: value for key, value in declared.items() if key not in _OWN_KEYS}
     if not training.is_adopted and not body.keys() & {"displayName", "display_name"}:
@@ -278,12 +311,14 @@ def _training(resolved: Resolved) -> tuple[Training, list[Violation]]:
     results = dict(resolved.results)
     violations: list[Violation] = [(problem.path, problem.message) for problem in problems]
     violations += [((REHEARSE, *each.path), each.message) for each in misshapen]
+    violations += [(each.path, each.message) for each in wrong_names]
     for problem in wrong:
         message = _explain_unknown(kind, problem.path) or problem.message
         if result := results.get(problem.path):
             message = f"${{{interpolation.JOBS}.{result}}} {_RESULT_AS_VALUE}"
         violations.append((problem.path, message))
-    training = replace(training, spec=spec, data=resolved.used_data, rehearse={} if misshapen else size)
+    names = () if wrong_names else _formerly(former)
+    training = replace(training, spec=spec, data=resolved.used_data, rehearse={} if misshapen else size, formerly=names)
     return training, violations
 
 

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -175,7 +175,7 @@ class Settings:
             folders=folders,
             file=stack_file.problem,
             pools=[pool for _, pool in resource_pools(values)] if is_cloud else [],
-            records=records,
+            records=lambda: _with_former(records(), declared.trainings),
             around=tuple(around),
             own=tuple(own),
             prefix=prefix,
@@ -237,6 +237,12 @@ class Settings:
     def schedules(self) -> tuple[Timetable, ...]:
         """When scheduled jobs run."""
         return self.plan.timetables
+
+
+def _with_former(records: Mapping[str, str], trainings: Iterable[Training]) -> Mapping[str, str]:
+    """Return the records of earlier runs, those of jobs under their names of today."""
+    former = {each.name: name for each in trainings for name in each.formerly if name in records}
+    return {**records, **{name: records[old] for name, old in former.items() if name not in records}}
 
 
 def stack_values(config: Mapping[str, str]) -> tuple[dict[str, Any], list[Violation]]:

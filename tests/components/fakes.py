@@ -8,7 +8,7 @@ from typing import Any
 
 import pulumi
 from google.protobuf import json_format
-from vertex_training.jobs import enforcement, identity, submission
+from vertex_training.jobs import enforcement, identity, moves, submission
 from vertex_training.plan.plan import Plan
 from vertex_training.plan.program import Program
 from vertex_training.plan.training import Defaults
@@ -26,6 +26,7 @@ def start_new_process() -> None:
     submission.submitted.cache_clear()
     pacing.current.cache_clear()
     holders.current.cache_clear()
+    moves.waiting.cache_clear()
 
 
 NOON = datetime.fromisoformat("2026-01-31T12:00:00Z").timestamp()

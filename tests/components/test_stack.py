@@ -125,7 +125,7 @@ def test_a_declared_folder_changes_with_earlier_jobs(tmp_path: Path) -> None:
 
 
 def test_a_python_program_can_chain_jobs() -> None:
-    known: dict[str, Any] = {}
+    known: list[Any] = []
 
     def program() -> None:
         ground = Ground()
@@ -134,14 +134,14 @@ def test_a_python_program_can_chain_jobs() -> None:
         spec = edited(custom_job(), *ARGS, to=["--rate=${jobs.tune.bestTrial.parameters.rate}"])
         after = pulumi.ResourceOptions(depends_on=[tuned])
         train = CustomJob("train", spec, foundation=ground, jobs={"tune": tune}, opts=after)
-        known.update(model=train.model_dir, none=tune.model_dir)
+        pulumi.Output.all(train.model_dir, tune.model_dir).apply(known.extend)
 
     found = graph(program)
     assert found.inputs["CustomJob/train"]["jobs"] == {"tune": "tune-id"}
     assert args(found, "CustomJob/train") == ["--rate=${jobs.tune.bestTrial.parameters.rate}"]
     assert "Completion/tuned" in found.needs("CustomJob/train")
     folder = found.inputs["CustomJob/train"]["spec"]["jobSpec"]["baseOutputDirectory"]["outputUriPrefix"]
-    assert known == {"model": f"{folder}/model/", "none": None}
+    assert known == [f"{folder}/model/", None]
 
 
 def test_an_adopted_job_keeps_undeclared_fields(tmp_path: Path) -> None:

@@ -103,11 +103,11 @@ def test_outputs_are_properties() -> None:
 
     def program() -> None:
         job = training(Ground(), "--epochs=1")
-        for name in ("resource_name", "state", "page"):
+        for name in ("resource_name", "state", "page", "model_dir"):
             getattr(job, name).apply(lambda value, name=name: seen.update({name: value}))
-        assert str(job.model_dir).startswith("gs://staging/train/")
 
     graph(program, {"CustomJob": {"run": RUN}})
+    assert seen.pop("model_dir").startswith("gs://staging/train/")
     assert seen == {"resource_name": "train-id", "state": "JOB_STATE_RUNNING", "page": "https://page"}
 
 

@@ -21,6 +21,9 @@ _RESULTS = {
 """What the provider adds to the inputs, by kind."""
 
 
+Engine = Callable[[mocks.MockResourceArgs, list[str]], tuple[str | None, dict[str, Any]]]
+
+
 @dataclass
 class Graph:
     """What was registered, by `Type/name` (such as `Repository/registry`); parents and dependencies are named alike."""
@@ -58,11 +61,13 @@ def graph(
     preview: bool = False,
     failing: Collection[str] = (),
     found: Graph | None = None,
+    engine: Engine | None = None,
 ) -> Graph:
     """Return what a program registers. `outputs` has, by kind, what a provider adds to the inputs.
 
     The resources of the names `failing` fail, and those that depend on them are skipped, as by `--continue-on-error`.
-    With `found`, what was registered is there too if the program fails.
+    With `found`, what was registered is there too if the program fails. `engine` does what Pulumi's does: of what is
+    registered, with its former names, it returns the id and the outputs.
     """
     found = found or Graph()
 
@@ -71,6 +76,7 @@ def graph(
             missing = {urn for urn in (request.parent, *request.dependencies) if urn} - urns
             found.dangling |= {short(urn) for urn in missing}
             assert not missing, f"{request.name} needs what is not registered: {missing}"
+            former[request.name] = [alias.spec.name for alias in request.aliases]
             answer = super().RegisterResource(request)
             assert answer.urn not in urns, f"{answer.urn} is there twice"
             urns.add(answer.urn)
@@ -85,6 +91,8 @@ def graph(
         def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str | None, dict[str, Any]]:
             kind = args.typ.rpartition(":")[2]
             found.inputs[f"{kind}/{args.name}"] = dict(args.inputs)
+            if engine:
+                return engine(args, former[args.name])
             found_later = {**_RESULTS.get(kind, {}), **(outputs or {}).get(kind, {})}
             return args.resource_id or f"{args.name}-id", {**args.inputs, **found_later}
 
@@ -94,6 +102,7 @@ def graph(
 
     urns: set[str] = set()
     failed: set[str] = set()
+    former: dict[str, list[str]] = {}
     hooks: set[str] = set()
 
     def register(hook: pulumi.ErrorHook) -> asyncio.Future[None]:
