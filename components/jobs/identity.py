@@ -15,6 +15,9 @@ from vertex_api.job import Job
 from ..plan.rules import OWNER_LABELS, TOKEN_LABEL
 from ..plan.training import Training
 
+NAME_FIELDS = ("displayName", "labels")
+"""Fields of a job that a run does not depend on."""
+
 
 def own_labels(owner: str, token: str) -> dict[str, str]:
     """Return the labels of a submitted job within the service's rules: lower case, at most 63 characters.
@@ -119,6 +122,22 @@ def registries(parent: str) -> frozenset[str]:
     """Return what the names of images begin with that the stacks of a location build."""
     found = (each.settings.get("registry") for each in [*_ledgers.values()] if each.parent == parent)
     return frozenset(str(each) for each in found if each)
+
+
+def run_digests(jobs: Iterable[Training]) -> dict[str, str]:
+    """Return by name eight hex digits that are equal for declared jobs that differ in names and labels alone."""
+    return {
+        job.name: digest(job.kind.collection, without_names(job.job.fields), job.lifecycle.get("rerun") or 0)[:8]
+        for job in jobs
+    }
+
+
+def without_names(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a job that a run depends on: no labels, no display name, and none of a model after it."""
+    model = fields.get("modelToUpload") or {}
+    if model.get("displayName") == fields.get("displayName"):
+        fields = {**fields, "modelToUpload": {**model, "displayName": None}}
+    return {key: value for key, value in fields.items() if key not in NAME_FIELDS}
 
 
 def declarations_digest(jobs: Iterable[Training]) -> str:

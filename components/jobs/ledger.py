@@ -14,7 +14,7 @@ otherwise than in the plan, or another version of this package, before any job i
 """
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import pulumi
@@ -34,7 +34,7 @@ from .removal import remove_orphans
 
 LEDGER_NAME = "job-names"
 """The name of the ledger of a stack, as `pulumi up` shows it."""
-_SILENT = ("declarations", "packageVersion", "settings")
+_SILENT = ("declarations", "packageVersion", "settings", "runs")
 """Inputs that no preview shows a change of."""
 
 
@@ -58,6 +58,8 @@ class Ledger(DynamicResource):
             "jobs": {job.name: job.kind.collection for job in jobs},
             "kept": sorted(job.name for job in jobs if job.on_delete != "delete"),
             "settings": settings,
+            "runs": identity.run_digests(jobs),
+            "formerly": {job.name: [*job.formerly] for job in jobs if job.formerly},
         }
         super().__init__(providers.Ledger(), name, props, opts)
 
@@ -65,7 +67,8 @@ class Ledger(DynamicResource):
 class LedgerProvider(Provider):
     """Inputs: `stack` (with its organization), `parent`, `jobs` (collections by name), `kept` (names), for update plans
     `declarations` (a digest of them) and `packageVersion`, and `settings` (`Settings.applied`), by which jobs are paced
-    and judged here, and which reviews read.
+    and judged here, and which reviews read. `runs` has by name a digest of what a job runs: it tells a job that is
+    renamed. `formerly` has the former names of those that say so, and is in no state.
 
     `check` adds `gone`, which is like `jobs`, and `goings`, how many updates have had one: by that number `diff` tells
     names that are gone now from those that a refresh reads from the state.
@@ -87,7 +90,10 @@ class LedgerProvider(Provider):
         if gone:
             inputs["gone"] = gone
         new_names = inputs["jobs"].keys() - previous.keys()
-        pacing.current().count.expect(inputs["jobs"], new_names, len(gone.keys() - {*inputs["kept"]}))
+        former = {name for names in (news.get("formerly") or {}).values() for name in names}
+        pacing.current().count.expect(inputs["jobs"], new_names, len(gone.keys() - {*inputs["kept"]} - former))
+        for line in _renamed(olds, inputs, gone.keys() - former):
+            print(line, flush=True)  # noqa: T201
         if goings := int(olds.get("goings", 0)) + bool(gone):
             inputs["goings"] = goings
         return dynamic.CheckResult(inputs, [])
@@ -115,6 +121,16 @@ class LedgerProvider(Provider):
         _remove_marked(
             props["parent"], props["stack"], KINDS, lambda mark: mark.startswith(f"{id_}-") and mark not in kept
         )
+
+
+def _renamed(olds: Mapping[str, Any], news: Mapping[str, Any], gone: Iterable[str]) -> Iterator[str]:
+    """Yield a line for each new job that runs what one that is gone has run."""
+    runs, kinds = news.get("runs") or {}, olds.get("jobs") or {}
+    before = {(olds.get("runs") or {}).get(name): name for name in sorted(gone)}
+    for name in sorted(news["jobs"].keys() - kinds.keys()):
+        old = before.get(runs.get(name))
+        if old and kinds[old] == news["jobs"][name]:
+            yield f'{name}: runs what {old} has run, which is gone; add "formerly: {old}" to go on with its run'
 
 
 def _cover(id_: str, inputs: Mapping[str, Any]) -> None:

@@ -24,11 +24,9 @@ from vertex_api.names import Kind, join_names
 from ..plan.training import replaced
 from ..runtime.target import LOCAL_PREFIX
 from ..schema import interpolation, shapes
-from .identity import digest
+from .identity import NAME_FIELDS, digest, without_names
 
 DERIVED, NEXT_RUN = "derived", "nextRun"
-_NAMES = ("displayName", "labels")
-"""Fields of a job that a run does not depend on."""
 _SAME, _SAME_VALUES = ("parent", "tensorboard", "rerun"), ("jobs", "secrets", "data")
 _FOLDER = ("baseOutputDirectory", "outputUriPrefix")
 _OF_A_RUN = re.compile(r"(gs://[^/]+)/(.+/)?[^/]+/[0-9a-f]{8}")
@@ -87,7 +85,7 @@ def carried(kind: Kind, olds: Mapping[str, Any], inputs: dict[str, Any], derived
     if not _is_same_run(olds, ran, inputs, job, derived):
         return inputs
     kept = {**inputs, **{key: olds[key] for key in (*_SAME_VALUES, "verify") if key in olds}, "spec": ran.fields}
-    wanted = {key: job.fields.get(key) or {} for key in _NAMES}
+    wanted = {key: job.fields.get(key) or {} for key in NAME_FIELDS}
     if pending := {key: value for key, value in wanted.items() if value != (ran.fields.get(key) or {})}:
         kept[NEXT_RUN] = pending
     return kept
@@ -125,10 +123,7 @@ def _anonymous(job: Job, props: Mapping[str, Any], ignores_labels: bool, is_made
     """Return the fields of a job without names: references lead to ids of jobs and digests of secrets."""
     fields: Any = (_with_folder(job, "") if is_made_up else job).fields
     if ignores_labels:
-        name, model = fields.get("displayName"), fields.get("modelToUpload") or {}
-        if model.get("displayName") == name:  # a model is named after its pipeline
-            fields = {**fields, "modelToUpload": {**model, "displayName": None}}
-        fields = {key: value for key, value in fields.items() if key not in _NAMES}
+        fields = without_names(fields)
     jobs, secrets = props.get("jobs") or {}, props.get("secrets") or {}
     if not (jobs or secrets):
         return fields

@@ -11,8 +11,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -119,6 +120,38 @@ def requested_urn() -> str:
             return str(urn)
         frame = frame.f_back
     return ""
+
+
+def leaves_out(urn: str) -> bool:
+    """Return whether the options `--target` and `--exclude` of this run leave out a resource, and what depends on it.
+
+    The engine does not say so to providers: it is read from its command line.
+    """
+    arguments = _own_arguments()
+    if urn == "" or "--target-dependents" in arguments or "--exclude-dependents" in arguments:
+        return False
+    targets, excluded = _option(arguments, "--target", "-t", "--target-replace"), _option(arguments, "--exclude")
+    return bool(targets and not _matches(urn, targets)) or _matches(urn, excluded)
+
+
+@cache
+def _own_arguments() -> list[str]:
+    return pulumi_arguments(os.getppid()) or []
+
+
+def _option(arguments: Sequence[str], *names: str) -> list[str]:
+    """Return the values of an option, as `--target URN` and `--target=URN`, or several at once with commas."""
+    following = zip(arguments, [*arguments[1:], ""], strict=True)
+    values = [value for argument, value in following if argument in names]
+    values += [each.partition("=")[2] for each in arguments if each.partition("=")[0] in names and "=" in each]
+    return [urn for value in values for urn in value.split(",")]
+
+
+def _matches(urn: str, patterns: Iterable[str]) -> bool:
+    """Return whether one of the patterns of URNs has it: `*` stands for a part, `**` for several."""
+    parts = (re.split(r"(\*\*|\*)", pattern) for pattern in patterns)
+    wild = {"**": ".*", "*": "[^:]*"}
+    return any(re.fullmatch("".join(wild.get(part) or re.escape(part) for part in each), urn) for each in parts)
 
 
 @contextmanager
