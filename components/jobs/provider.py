@@ -102,10 +102,10 @@ class JobProvider(Provider):
         replacing = REPLACING_ADOPTED if news.get("adopt") else REPLACING
         is_edited = any(olds.get(name) != news.get(name) for name in replacing)
         if is_edited and engine.leaves_out(engine.requested_urn()):
-            # The engine replaces with a job what depends on it, and with what the state has of that.
+            # The engine replaces with a job what depends on it, by the inputs that the state has of that.
             raise SubmitFailed(
-                f"{_name(news)}: would run again with the inputs of its last run, as this run of `pulumi` leaves it "
-                "out and replaces what it uses; add --target-dependents, or leave out both"
+                f"{_name(news)}: would run again with the inputs of its last run, as `--target` or `--exclude` leaves "
+                "it out and what it uses is replaced; add --target-dependents, or leave out both"
             )
         moves.waiting().add(_name(news), news)
         _count_submissions(news, olds, is_replaced=is_other_job or is_edited)

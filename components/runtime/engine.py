@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -141,7 +142,7 @@ def _own_arguments() -> list[str]:
 
 def _option(arguments: Sequence[str], *names: str) -> list[str]:
     """Return the values of an option, as `--target URN` and `--target=URN`, or several at once with commas."""
-    following = zip(arguments, [*arguments[1:], ""], strict=True)
+    following = pairwise(arguments)
     values = [value for argument, value in following if argument in names]
     values += [each.partition("=")[2] for each in arguments if each.partition("=")[0] in names and "=" in each]
     return [urn for value in values for urn in value.split(",")]

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,21 +12,28 @@ import pytest
 from pulumi.runtime import mocks
 from vertex_training import CustomJob
 from vertex_training.data import lock
+from vertex_training.errors import SubmitFailed
+from vertex_training.jobs.identity import run_digests
 from vertex_training.jobs.inputs import REPLACING
+from vertex_training.jobs.ledger import LedgerProvider
 from vertex_training.jobs.provider import JobProvider
 from vertex_training.plan.plan import Plan
 from vertex_training.plan.program import Program
 from vertex_training.plan.training import Defaults
+from vertex_training.runtime import engine
+from vertex_training.settings.settings import _with_former
 from vertex_training.stack import Images, Jobs, Packages, Sources
 
 from tests.components.fakes import Ground, start_new_process
 from tests.components.jobs.test_provider import ARGS, PROVIDERS, engine_s
-from tests.components.projects import INCLUDING, load, write
+from tests.components.projects import INCLUDING, load, problems, write
 from tests.components.targets.gcp.graph import forget_loops, graph
 from tests.vertex_api.jobs import custom_job, edited
+from vertex_api.names import CUSTOM_JOB
 
 # The threads of Pulumi's mocks leave an event loop each.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+URN = "urn:pulumi:dev::team::pulumi-python:dynamic/vertex-training:CustomJob::train"
 BY_TYPE: Mapping[str, JobProvider] = {provider.kind.type: provider for provider in PROVIDERS.values()}
 
 
@@ -374,3 +382,67 @@ def test_other_secrets_are_other_runs() -> None:
     assert engine.up(made("token", "one")) == ["train"]
     assert engine.up(made("key", "one")) == []
     assert engine.up(made("key", "two")) == ["train"]
+
+
+def test_former_names_that_are_declared_or_claimed_twice_are_refused(tmp_path: Path) -> None:
+    text = "customJobs:\n" + job("a", image="python:3.11") + job("b", image="python:3.11", formerly="a")
+    text += job("c", image="python:3.11", formerly="[z]") + job("d", image="python:3.11", formerly="z")
+    assert problems(tmp_path, INCLUDING, jobs=text) == [
+        'jobs.yaml:8: customJobs.b.formerly: "a" is declared, at jobs.yaml:2; formerly is for a name that is gone',
+        'jobs.yaml:20: customJobs.d.formerly: "z" is what c was formerly; keep it in one of the two',
+    ]
+
+
+def test_records_of_runs_go_with_the_name(tmp_path: Path) -> None:
+    text = "customJobs:\n" + job("b", image="python:3.11", formerly="a")
+    settings = load(tmp_path, INCLUDING, jobs=text)
+    kept = _with_former({"a": "line"}, settings.plan.trainings)
+    assert kept == {"a": "line", "b": "line"}
+
+
+def test_the_ledger_names_the_key_of_a_renamed_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def props(text: str) -> dict[str, Any]:
+        trainings = load(tmp_path, INCLUDING, jobs="customJobs:\n" + text).plan.trainings
+        return {
+            "stack": "organization/team/dev",
+            "parent": "//local/projects/p/locations/r",
+            "jobs": {each.name: each.kind.collection for each in trainings},
+            "kept": [],
+            "runs": run_digests(trainings),
+            "formerly": {each.name: [*each.formerly] for each in trainings},
+        }
+
+    olds = LedgerProvider().check({}, props(job("a", image="python:3.11"))).inputs
+    assert "formerly" not in olds
+    LedgerProvider().check(olds, props(job("b", image="python:3.11", labels="{x: y}")))
+    assert capsys.readouterr().out == 'b: runs what a has run, which is gone; add "formerly: a" to go on with its run\n'
+    LedgerProvider().check(olds, props(job("b", image="python:3.11", formerly="a")))
+    LedgerProvider().check(olds, props(job("b", '"--edited"', image="python:3.11")))
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "is_left_out"),
+    [
+        ("up", False),
+        (f"up --target {URN}", False),
+        ("up --target **::other", True),
+        ("up --target=**::other,**::train", False),
+        ("up -t **::other --yes", True),
+        ("up --target **::other --target-dependents", False),
+        ("up --exclude **CustomJob::*", True),
+        ("up --exclude **::other", False),
+    ],
+)
+def test_targets_are_read_from_the_command_line(
+    monkeypatch: pytest.MonkeyPatch, arguments: str, is_left_out: bool
+) -> None:
+    monkeypatch.setattr(engine, "_own_arguments", lambda: arguments.split())
+    assert engine.leaves_out(URN) is is_left_out
+    custom = PROVIDERS[CUSTOM_JOB]
+    news = {"owner": "team/dev/train", "parent": "//local/projects/p/locations/r", "spec": custom_job(), "rerun": "2"}
+    monkeypatch.setattr(engine, "requested_urn", lambda: URN)
+    refused = pytest.raises(SubmitFailed, match=r"^train: would run again with the inputs of its last run")
+    with refused if is_left_out else nullcontext():
+        custom.diff("projects/p/locations/r/customJobs/1", {**news, "rerun": "1"}, news)
+    custom.diff("projects/p/locations/r/customJobs/1", news, news)
