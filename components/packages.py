@@ -108,7 +108,7 @@ class PythonPackage(DynamicResource):
         }
         defaults = pulumi.ResourceOptions(depends_on=[*foundation.job_dependencies])
         options = pulumi.ResourceOptions.merge(
-            pulumi.ResourceOptions.merge(defaults, formerly(args.get("formerly", []))), opts
+            pulumi.ResourceOptions.merge(defaults, formerly(name, args.get("formerly", []))), opts
         )
         super().__init__(providers.PythonPackage(), name, props, options)
 

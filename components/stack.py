@@ -187,11 +187,15 @@ class Sources:
         ]
 
 
-def _options(settings: Settings, former: Sequence[str], **options: Any) -> pulumi.ResourceOptions:
+def _options(settings: Settings, name: str, former: Sequence[str], **options: Any) -> pulumi.ResourceOptions:
     """Return the options of what had the names `former` before."""
     made = pulumi.ResourceOptions(**options)
     # A merge of nothing would be a thirtieth of a preview.
-    return pulumi.ResourceOptions.merge(made, formerly(map(settings.named, former))) if former else made
+    return (
+        pulumi.ResourceOptions.merge(made, formerly(settings.named(name), map(settings.named, former)))
+        if former
+        else made
+    )
 
 
 class Jobs:
@@ -247,7 +251,9 @@ class Jobs:
             secrets={name: self._settings.secrets[name] for name in sorted(names["secrets"])},
             jobs={name: self.resources[name] for name in sorted(training.referenced)},
             data={name: self._data[name] for name in sorted(training.data)},
-            opts=_options(self._settings, training.formerly, parent=self._parent, depends_on=dependencies),
+            opts=_options(
+                self._settings, training.name, training.formerly, parent=self._parent, depends_on=dependencies
+            ),
         )
 
     def _model_dirs(self, references: Iterable[str]) -> dict[str, pulumi.Input[str]]:
@@ -351,7 +357,7 @@ class Schedules:
                         for training in trainings
                     },
                 },
-                _options(settings, each.formerly, parent=parent, depends_on=dependencies),
+                _options(settings, each.name, each.formerly, parent=parent, depends_on=dependencies),
                 foundation=foundation,
             )
         self.resources = Named("schedules.resources", resources)

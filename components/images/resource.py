@@ -127,7 +127,7 @@ class TrainingImage(DynamicResource):
             props["secrets"] = pulumi.Output.secret(dict(secrets))
         defaults = pulumi.ResourceOptions(depends_on=[*foundation.image_dependencies])
         options = pulumi.ResourceOptions.merge(
-            pulumi.ResourceOptions.merge(defaults, formerly(args.get("formerly", []))), opts
+            pulumi.ResourceOptions.merge(defaults, formerly(name, args.get("formerly", []))), opts
         )
         super().__init__(providers.TrainingImage(), name, props, options)
 

@@ -133,9 +133,14 @@ class DynamicResource(dynamic.Resource):
         return output.apply(_raise_if_unknown, run_with_unknowns=True).recover(recover_failed)
 
 
-def formerly(names: Iterable[str]) -> pulumi.ResourceOptions:
-    """Return the options of a resource that had these names before: it is the same one to the engine."""
-    return pulumi.ResourceOptions(aliases=[pulumi.Alias(name=name) for name in names])
+def formerly(name: str, former: Iterable[str]) -> pulumi.ResourceOptions:
+    """Return the options of the resource `name` that had other names before: it is the same one to the engine.
+
+    It may have been outside of its component too, also under its own name: `pulumi state move` puts it there.
+    """
+    names = [*former]
+    beside = [pulumi.Alias(name=each) for each in names if each != name]
+    return pulumi.ResourceOptions(aliases=[*beside, *(pulumi.Alias(name=each, parent=None) for each in names)])
 
 
 def refuse_options(

@@ -187,7 +187,8 @@ class _Parser:
             value = entry.value.get(FORMERLY) if isinstance(entry.value, Mapping) else None
             kinds = tuple(KINDS) if entry.section in KINDS else (entry.section,)
             for name in [value] if isinstance(value, str) else value if isinstance(value, list) else []:
-                if other := next((kind for kind in kinds if name in self._entries[kind]), None):
+                other = next((kind for kind in kinds if name in self._entries[kind]), None)
+                if other and name != entry.name:  # its own: it was moved here by `pulumi state move`
                     place = self._entries[other][name].source.line((other, name))
                     message = f'"{name}" is declared, at {place}; formerly is for a name that is gone'
                     yield entry.problem((FORMERLY,), message)

@@ -129,7 +129,7 @@ def test_a_job_in_another_stack_goes_on(moving: Renaming) -> None:
     project.up()
     moving.server.calls.clear()
     project.pulumi("state", "move", "--yes", "--source", here, "--dest", there, urn)
-    project.declarations["customJobs"][name] = moved
+    project.declarations["customJobs"][name] = {**moved, "formerly": name}
     project.declare()
     project.up()
     assert moving.submitted() == []
