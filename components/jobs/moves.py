@@ -13,6 +13,7 @@ import posixpath
 import re
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -157,11 +158,10 @@ def _has_same_content(before: str, after: str, derived: Mapping[str, Any]) -> bo
     if after in derived.get("images", ()):
         return before.rpartition(":")[2] == after.rpartition(":")[2]
     if package := derived.get("packages", {}).get(after):
-        # Imported here: a package is rarely renamed.
-        from ..packages import SourceDistribution
-
+        # Of a higher floor, and only for packages that are renamed.
+        packages = import_module(f"{__package__.rpartition('.')[0]}.packages")
         name, _, tag = posixpath.basename(before).removesuffix(".tar.gz").rpartition("-")
-        return bool(name) and SourceDistribution.of(Path.cwd(), name, package).tag == tag
+        return bool(name) and bool(packages.SourceDistribution.of(Path.cwd(), name, package).tag == tag)
     return False
 
 
