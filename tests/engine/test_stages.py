@@ -77,7 +77,7 @@ def test_a_search_training_and_registration_are_one_stack(project: Project) -> N
     assert "[unknown]" not in edited[: edited.index("Completion: (update)")]
 
     # The edit of a search shows what comes of it; nothing that only shares its stage.
-    project.declarations["hyperparameterTuningJobs"]["tune"]["lifecycle"]["rerun"] = "again"
+    project.declarations["hyperparameterTuningJobs"]["tune"]["lifecycle"] = {"rerun": "again"}
     project.declare()
     assert project.steps() == load_golden_steps("stages-upstream-edit")
     folders = {name: each["modelDir"] for name, each in results.items()}
