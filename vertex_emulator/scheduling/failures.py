@@ -18,6 +18,12 @@ _OCI_ERROR = "OCI runtime create failed"
 _ARTIFACT_REGISTRY = re.compile(
     r"(?P<location>[a-z0-9-]+)-docker\.pkg\.dev/(?P<project>[^/]+)/(?P<repository>[^/]+)/.+"
 )
+_UNREACHED = re.compile(
+    r"no such host|dial (tcp|udp)|server misbehaving|name resolution|i/o timeout|network is unreachable|no route to host"
+    r"|connection (refused|reset)|proxyconnect|TLS handshake timeout|x509:|Client\.Timeout|deadline exceeded|\bEOF\b",
+    re.IGNORECASE,
+)
+"""How Go's net package, in Docker's words, says that a registry has not answered."""
 _NOT_EXECUTABLE, _NOT_FOUND = 126, 127  # a shell's exit codes for a command that cannot be run
 
 
@@ -58,20 +64,30 @@ def not_started(job: Job, replica: Replica, reason: str, now: int) -> Ending:
 
 
 def image_unavailable(job: Job, image: str, reason: str, now: int) -> Ending:
-    """An image cannot be had: the service's text, then Docker's `reason`.
+    """An image cannot be had: where its registry has answered so, the service's text, then Docker's `reason`.
 
     Real jobs fail with this text for Artifact Registry whether the permission, the image or the repository is missing.
+    A registry that this machine does not reach has answered nothing.
     """
     match = _ARTIFACT_REGISTRY.fullmatch(image)
-    message = f"The image {reason}."
-    if match is not None:
+    message = f"The image {reason.rstrip('.')}."
+    if _UNREACHED.search(reason):
+        host = _registry(image)
+        message += f" This machine does not reach {host}: connect it, or bring the image here by `docker load`."
+    elif match is not None:
         agent = f"service-{job.location.project_number}@gcp-sa-aiplatform-cc.iam.gserviceaccount.com"
         message = (
             f"Vertex AI Service Agent {agent} does not have permission to access Artifact Registry repository "
             f"projects/{match['project']}/locations/{match['location']}/repositories/{match['repository']}. "
-            f"On this machine: {reason}."
+            f"On this machine: {reason.rstrip('.')}."
         )
     return Ending(FAILED, FAILED_PRECONDITION, message, now)
+
+
+def _registry(image: str) -> str:
+    """The host of an image's registry: the first part of its name if that can be one, by Docker's rule."""
+    host, slash, _ = image.partition("/")
+    return host if slash and (host == "localhost" or {".", ":"} & {*host}) else "docker.io"
 
 
 def stockout(job: Job, now: int) -> Ending:

@@ -62,3 +62,24 @@ def test_another_image_is_refused_with_docker_reason() -> None:
     for image in ("trainer:1", "localhost/trainer:1", "x-docker.pkg.dev/no-repository"):
         found = failures.image_unavailable(custom_job(), image, f"{image} cannot be pulled: not found", 1)
         assert found.message == f"The image {image} cannot be pulled: not found."
+
+
+def test_an_unreached_registry_has_denied_nothing() -> None:
+    host = "europe-west4-docker.pkg.dev"
+    image = f"{host}/other-project/trainers/digits:1"
+    get = f'Get "https://{host}/v2/"'
+    for reason in (
+        f"{get}: dial tcp: lookup {host} on 10.0.0.2:53: no such host",
+        f"{get}: dial tcp 10.0.0.1:443: connect: connection refused",
+        f"{get}: net/http: TLS handshake timeout",
+        f"{get}: tls: failed to verify certificate: x509: certificate signed by unknown authority",
+        f"{get}: context deadline exceeded (Client.Timeout exceeded while awaiting headers)",
+        f"{get}: EOF",
+    ):
+        found = failures.image_unavailable(custom_job(), image, f"{image} cannot be pulled: {reason}", 1)
+        assert found.message == (
+            f"The image {image} cannot be pulled: {reason}. "
+            f"This machine does not reach {host}: connect it, or bring the image here by `docker load`."
+        )
+    found = failures.image_unavailable(custom_job(), "team/x:1", "team/x:1 cannot be pulled: no such host", 1)
+    assert "does not reach docker.io:" in found.message
