@@ -26,28 +26,42 @@ class _Provider(dynamic.ResourceProvider):
         made: dynamic.ResourceProvider = getattr(import_module(module, __package__), name)()
         return made
 
+    def _call(self, method: str, *arguments: Any) -> Any:
+        try:
+            return getattr(self._work(), method)(*arguments)
+        except Exception as error:
+            from .runtime import engine
+
+            engine.abort_call(error)
+            raise
+
     def configure(self, req: dynamic.ConfigureRequest) -> None:
-        self._work().configure(req)
+        self._call("configure", req)
         # What is imported stays, and each search for garbage among it costs providers a tenth of a preview.
         gc.freeze()
 
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.CheckResult:
-        return self._work().check(_olds, news)
+        result: dynamic.CheckResult = self._call("check", _olds, news)
+        return result
 
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> dynamic.DiffResult:
-        return self._work().diff(_id, _olds, _news)
+        result: dynamic.DiffResult = self._call("diff", _id, _olds, _news)
+        return result
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
-        return self._work().create(props)
+        result: dynamic.CreateResult = self._call("create", props)
+        return result
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
-        return self._work().read(id_, props)
+        result: dynamic.ReadResult = self._call("read", id_, props)
+        return result
 
     def update(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> dynamic.UpdateResult:
-        return self._work().update(_id, _olds, _news)
+        result: dynamic.UpdateResult = self._call("update", _id, _olds, _news)
+        return result
 
     def delete(self, _id: str, _props: dict[str, Any]) -> None:
-        self._work().delete(_id, _props)
+        self._call("delete", _id, _props)
 
 
 class CustomJob(_Provider):

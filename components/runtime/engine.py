@@ -19,6 +19,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from vertex_api.errors import VertexError
+
 from ..errors import ComponentError, SubmitFailed
 
 _POLL_SECONDS = 1.0
@@ -96,18 +98,37 @@ class _CurrentError:
 
     @staticmethod
     def format_exc() -> str:
-        error = sys.exception()
-        return str(error) if isinstance(error, ComponentError) else f"{type(error).__name__}: {error}"
+        return _plain_text(sys.exception())
+
+
+def _plain_text(error: BaseException | None) -> str:
+    return str(error) if isinstance(error, ComponentError | VertexError) else f"{type(error).__name__}: {error}"
 
 
 def report_plain_errors() -> None:
-    """Let the host of providers report an error's own text, without a traceback, as it does up to SDK 3.259.
+    """Let the host of providers report an error's own text, without a traceback.
 
     From 3.260 on, it reports `traceback.format_exc()`, and has no setting for that (`pulumi/dynamic/__main__.py`).
     """
-    host = sys.modules["__main__"]
-    if hasattr(host, "_abort_with_traceback"):
-        host.traceback = _CurrentError  # type: ignore[attr-defined]
+    if _reports_tracebacks():
+        sys.modules["__main__"].traceback = _CurrentError  # type: ignore[attr-defined]
+
+
+def abort_call(error: Exception) -> None:
+    """End the current call to a provider with an error's own text, where the host of providers leaves that to gRPC.
+
+    So it does up to SDK 3.259, and gRPC writes "Exception calling application: " before the text. The host keeps the
+    call's context to itself.
+    """
+    import grpc
+
+    context = None if _reports_tracebacks() else _argument("context")
+    if isinstance(context, grpc.ServicerContext):
+        context.abort(grpc.StatusCode.UNKNOWN, _plain_text(error))
+
+
+def _reports_tracebacks() -> bool:
+    return hasattr(sys.modules["__main__"], "_abort_with_traceback")
 
 
 def requested_urn() -> str:
@@ -115,12 +136,17 @@ def requested_urn() -> str:
 
     The host of dynamic providers keeps it to itself, in the request that its methods take.
     """
+    return str(getattr(_argument("request"), "urn", ""))
+
+
+def _argument(name: str) -> Any:
+    """Return an argument of the host's method that serves the current call; None outside of a call."""
     frame: FrameType | None = sys._getframe(1)
     while frame:
-        if urn := getattr(frame.f_locals.get("request"), "urn", ""):
-            return str(urn)
+        if getattr(frame.f_locals.get("request"), "urn", ""):
+            return frame.f_locals.get(name)
         frame = frame.f_back
-    return ""
+    return None
 
 
 def leaves_out(urn: str) -> bool:

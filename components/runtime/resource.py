@@ -176,13 +176,13 @@ class Provider(dynamic.ResourceProvider):
 
         From here on, errors are reported without a traceback. Pulumi calls this once, before anything else.
         """
+        engine.report_plain_errors()
         credentials.use_config({key: req.config.get(key) for key in credentials.CONFIG_KEYS})
         pacing.current().override(req.config.get(pacing.CONFIG_KEY))
         given = {key: req.config.get(f"vertex-training:{key}") for key in _CONFIG_KEYS}
         Provider.config = {key: value for key, value in given.items() if value}
         engine.listen_for_cancellation()
         engine.watch()
-        engine.report_plain_errors()
 
     def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
         """Do what `create` does with the new inputs. The resource keeps its id."""

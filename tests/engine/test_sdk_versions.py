@@ -24,6 +24,7 @@ def test_failures_are_one_line_and_other_jobs_run(project: Project, version: str
     assert project.run_emulator("inject", "quota", "--name", "refused").returncode == 0
     summary = project.up("--continue-on-error", fails=True).partition("Diagnostics:")[2]
     assert "refused: not submitted: the quota in us-central1" in summary
+    assert "Exception calling application" not in summary
     assert summary.count("error: ") == 2, summary  # this one, and "update failed"
     assert project.outputs()["results"].keys() == {"good"}
     assert project.outputs()["jobs"]["refused"] is None

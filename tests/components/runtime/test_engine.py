@@ -7,9 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import grpc
 import pytest
 import vertex_training
+from google.protobuf import json_format, struct_pb2
 from pulumi import log
+from pulumi.dynamic.dynamic import serialize_provider
+from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
+from vertex_training import providers
 from vertex_training.errors import SubmitFailed
 from vertex_training.runtime import engine
 from vertex_training.runtime.engine import is_alive, require_alive
@@ -58,6 +63,27 @@ time.sleep(60)
             assert provider.poll() is None
             listening.close()
             assert provider.wait(timeout=30) == 1
+
+
+def test_a_failure_of_a_resource_is_its_message_alone() -> None:
+    props = json_format.ParseDict(
+        {"__provider": serialize_provider(providers.TrainingImage()), "uri": "localhost/team/digits:1"},
+        struct_pb2.Struct(),
+    )
+    request = provider_pb2.CreateRequest(urn="urn:pulumi:dev::acme::t::digits", properties=props)
+    environment = {**os.environ, "DOCKER_HOST": "unix:///nowhere/docker.sock"}
+    command = [sys.executable, "-m", "pulumi.dynamic"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as host:
+        assert host.stdout
+        try:
+            with grpc.insecure_channel(f"127.0.0.1:{int(host.stdout.readline())}") as channel:
+                provider = provider_pb2_grpc.ResourceProviderStub(channel)
+                provider.Configure(provider_pb2.ConfigureRequest())
+                with pytest.raises(grpc.RpcError) as failed:
+                    provider.Create(request)
+        finally:
+            host.kill()
+    assert failed.value.details().startswith("Docker does not answer on unix:///nowhere/docker.sock: start it")
 
 
 PRINT_ARGUMENTS = """
