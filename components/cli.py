@@ -146,7 +146,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        sys.stderr.write(f"vertex-training: {error.filename}: {error.strerror}\n")
+        from .errors import os_error
+
+        sys.stderr.write(f"vertex-training: {os_error(error)}\n")
         return 1
     except KeyboardInterrupt:
         return 130

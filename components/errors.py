@@ -1,5 +1,6 @@
 """The errors of `components`. Every message can be shown to a user as it is."""
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,6 +17,19 @@ class ComponentError(Exception):
 
     def __init__(self, message: str) -> None:
         super().__init__(visible(message, kept="\n\t"))
+
+
+def os_error(error: OSError) -> str:
+    """Return what to show of an OSError in one line: a file's with its reason, any other by its own words.
+
+    Errors of many libraries are OSErrors by inheritance alone (requests, urllib3, docker), and have neither a file nor
+    a reason; `shutil.Error` has a list of both.
+    """
+    if isinstance(error, shutil.Error) and error.args and isinstance(error.args[0], list):
+        source, _, reason = error.args[0][0]
+        return visible(f"{source}: {reason}")
+    text = error.strerror or str(getattr(error, "explanation", None) or error) or type(error).__name__
+    return visible(": ".join([*([str(error.filename)] if error.filename else []), " ".join(text.split())]))
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import IO, Any
 
 from .. import trees
-from ..errors import BuildFailed, ContextUnusable, DockerUnavailable
+from ..errors import BuildFailed, ComponentError, ContextUnusable, DockerUnavailable
 from ..files import add_text
 from .context import BuildContext
 
@@ -31,7 +31,10 @@ _STEP_LINE = re.compile(r"Step \d+/\d+ : |#\d+ \[.*\d+/\d+\] ")
 """How the classic builder and BuildKit announce a step."""
 _IMAGE_WAS_REMOVED = 'unable to find image "sha256:'
 """What Docker 20.10 says if any image is removed while it looks for cached layers (docs/gotchas.md)."""
+_COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+"""How Docker and programs in a build colour what they write (ECMA-48, CSI)."""
 _MAX_ATTEMPTS = 3
+_ANSWER_SECONDS, _SILENT_BUILD_SECONDS = 600, 3600
 _IGNORE_FILE = ".dockerignore"
 
 
@@ -124,29 +127,30 @@ class ClassicBuilder:
 
     def _attempt(self, context: BuildContext, uri: str, report: Report) -> tuple[list[str], str | None]:
         """Return the lines of a build, and its error."""
-        import docker
-
         lines: list[str] = []
         error: str | None = None
-        with closing(connect()) as client, classic_input(context) as archive:
+        with closing(connect(_SILENT_BUILD_SECONDS)) as client, classic_input(context) as archive:
             try:
-                messages = client.api.build(
-                    fileobj=archive,
-                    custom_context=True,
-                    dockerfile=context.dockerfile,
-                    tag=uri,
-                    buildargs=dict(context.build_args),
-                    target=context.target or "",
-                    platform=context.platform,
-                    rm=True,
-                    forcerm=True,
-                    decode=True,
-                )
-            except docker.errors.APIError as refusal:
-                return [], str(refusal.explanation or refusal)
-            for message in messages:
-                lines += follow(str(message.get("stream", "")).splitlines(), report)
-                error = str(message["error"]) if "error" in message else error
+                with docker_errors():
+                    messages = client.api.build(
+                        fileobj=archive,
+                        custom_context=True,
+                        dockerfile=context.dockerfile,
+                        tag=uri,
+                        buildargs=dict(context.build_args),
+                        target=context.target or "",
+                        platform=context.platform,
+                        rm=True,
+                        forcerm=True,
+                        decode=True,
+                    )
+                    for message in messages:
+                        lines += follow(str(message.get("stream", "")).splitlines(), report)
+                        error = str(message["error"]) if "error" in message else error
+            except DockerRefused as refusal:
+                return lines, str(refusal)
+            except DockerUnavailable as lost:
+                raise failure(uri, [*lines, str(lost)]) from lost
         return lines, error
 
 
@@ -163,25 +167,59 @@ def classic_input(context: BuildContext) -> Iterator[IO[bytes]]:
         yield archive
 
 
-def connect() -> Any:
+class DockerRefused(ComponentError):
+    """The Docker daemon does not do what it was asked to; the message is its own, in one line."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(" ".join(message.split()))
+        self.status = status
+
+
+@contextmanager
+def docker_errors() -> Iterator[None]:
+    """Raise what the Docker SDK raises as DockerRefused, if the daemon has answered, or DockerUnavailable.
+
+    Its errors are of four libraries, and most are an OSError by inheritance. What reads an answer stands in the block:
+    a stream (`decode=True`) sends its request when its first message is read.
+    """
+    import docker
+    import requests
+    import urllib3
+
+    lost = (docker.errors.DockerException, docker.errors.StreamParseError, requests.RequestException)
+    try:
+        yield
+    except docker.errors.APIError as error:
+        reason = str(error.explanation or error.response.reason)
+        raise DockerRefused(reason, error.status_code or 0) from error
+    except (*lost, urllib3.exceptions.HTTPError) as error:
+        is_silent = "timed out" in str(error)  # in a stream, the type of requests' error does not say so
+        reason = "Docker sends nothing any more" if is_silent else "the connection to Docker was lost"
+        raise DockerUnavailable(f"{reason} ({_host()}); run this again") from error
+
+
+def connect(timeout_seconds: int = _ANSWER_SECONDS) -> Any:
     """Return a client of the Docker daemon once it has answered; the caller closes it. Raises DockerUnavailable."""
     import docker
     import requests
 
     try:
-        client = docker.from_env(timeout=600)
+        client = docker.from_env(timeout=timeout_seconds)
         client.ping()
     except (docker.errors.DockerException, requests.RequestException) as error:
-        host = os.environ.get("DOCKER_HOST", "its default socket")
         raise DockerUnavailable(
-            f"Docker does not answer on {host}: start it (`make setup` does so on Linux), then run this again"
+            f"Docker does not answer on {_host()}: start it (`make setup` does so on Linux), then run this again"
         ) from error
     return client
 
 
+def _host() -> str:
+    return os.environ.get("DOCKER_HOST", "its default socket")
+
+
 def follow(lines: Iterable[str], report: Report) -> Iterator[str]:
-    """Yield all lines of a build that are not blank, and report those that start a step of the Dockerfile."""
-    for text in filter(None, map(str.rstrip, lines)):
+    """Yield all lines of a build that are not blank, without colours, and report those that start a step."""
+    for text in filter(None, (_COLOURS.sub("", line).rstrip() for line in lines)):
         if _STEP_LINE.match(text):
             report(text)
         yield text

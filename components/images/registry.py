@@ -4,6 +4,7 @@ Credentials are looked up for each call, and are never part of an input, a state
 Application Default Credentials for Google's registries, what `docker login` has stored for others.
 """
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -11,8 +12,8 @@ from typing import Any
 
 from vertex_api import credentials
 
-from ..errors import RegistryRefused
-from .builders import Report, connect
+from ..errors import BuildFailed, DockerUnavailable, RegistryRefused
+from .builders import DockerRefused, Report, connect, docker_errors
 
 LOCAL_PREFIX = "localhost/"
 """The prefix of URIs of images that stay in the daemon: there is no registry of that name."""
@@ -48,18 +49,22 @@ class Daemon:
 
     def digest(self, uri: str) -> str | None:
         """Return the digest of an image, `sha256:…`; `None` if there is none under this URI."""
-        import docker
-
-        with closing(connect()) as client:
-            try:
+        try:
+            with closing(connect()) as client, docker_errors():
                 return str(client.images.get(uri).id)
-            except docker.errors.ImageNotFound:
+        except DockerRefused as refusal:
+            if refusal.status == _ABSENT:
                 return None
+            raise
 
     def publish(self, uri: str, report: Report) -> str:  # noqa: ARG002
         """Return the digest of an image that was built: the emulator can run it as it is."""
         digest = self.digest(uri)
-        assert digest is not None, f"{uri} was not built"
+        if digest is None:
+            raise BuildFailed(
+                f"{uri} was built in another Docker than {os.environ.get('DOCKER_HOST', 'the default one')}; "
+                "set DOCKER_HOST to that of `docker context inspect`, then run this again"
+            )
         return digest
 
 
@@ -68,14 +73,13 @@ class Registry:
 
     def digest(self, uri: str) -> str | None:
         """Return the digest of an image, `sha256:…`; `None` if there is none under this URI."""
-        import docker
-
         login = google_login(uri)
-        with closing(connect()) as client, _docker_errors(uri, login):
+        with closing(connect()) as client, _registry_errors(uri, login):
             try:
-                return str(client.images.get_registry_data(uri, auth_config=login).id)
-            except docker.errors.APIError as error:
-                if error.status_code == _ABSENT or _ABSENT_MESSAGE.search(str(error.explanation)):
+                with docker_errors():
+                    return str(client.images.get_registry_data(uri, auth_config=login).id)
+            except DockerRefused as refusal:
+                if refusal.status == _ABSENT or _ABSENT_MESSAGE.search(str(refusal)):
                     return None
                 raise
 
@@ -83,7 +87,7 @@ class Registry:
         """Push an image that the daemon has, and return its digest."""
         name, _, tag = uri.rpartition(":")
         digest, login = None, google_login(uri)
-        with closing(connect()) as client, _docker_errors(uri, login):
+        with closing(connect()) as client, _registry_errors(uri, login):
             messages = client.api.push(name, tag, stream=True, decode=True, auth_config=login)
             for message in _report_layers(messages, report):
                 if "error" in message:
@@ -112,18 +116,16 @@ def _report_layers(messages: Iterator[dict[str, Any]], report: Report) -> Iterat
 
 
 @contextmanager
-def _docker_errors(uri: str, login: Mapping[str, str] | None) -> Iterator[None]:
+def _registry_errors(uri: str, login: Mapping[str, str] | None) -> Iterator[None]:
     """Turn errors of the daemon and of the connection to it into a RegistryRefused of one line."""
-    import docker
-    import requests
-
     try:
-        yield
-    except docker.errors.APIError as error:
-        explanation = _redact(str(error.explanation or error.response.reason), login)
-        raise RegistryRefused(f"{uri}: its registry refuses: {explanation}; {_remedy(uri)}") from error
-    except requests.RequestException as error:
-        raise RegistryRefused(f"{uri}: the connection to Docker was lost; run `pulumi up` again to continue") from error
+        with docker_errors():
+            yield
+    except DockerRefused as refusal:
+        reason = _redact(str(refusal), login)
+        raise RegistryRefused(f"{uri}: its registry refuses: {reason}; {_remedy(uri)}") from refusal
+    except DockerUnavailable as lost:
+        raise RegistryRefused(f"{uri}: {lost}") from lost
 
 
 def _redact(text: str, login: Mapping[str, str] | None) -> str:

@@ -19,7 +19,7 @@ from vertex_api.names import did_you_mean
 from vertex_api.scalars import to_seconds
 from vertex_api.validation.shape import canonicalize
 
-from ..errors import ComponentError, DeclarationErrors, DockerUnavailable, EmulatorFailed, Problem
+from ..errors import ComponentError, DeclarationErrors, DockerUnavailable, EmulatorFailed, Problem, os_error
 from ..plan.training import REHEARSE, Training
 from ..rehearsals import VERSION, JobReport, Rehearsal, load, to_json
 from ..review import changes
@@ -89,8 +89,7 @@ def rehearse(options: Options) -> int:
         sys.stderr.write(f"vertex-training: {error}\n")
         return 2
     except OSError as error:
-        place = f"{error.filename}: " if error.filename else ""
-        sys.stderr.write(f"vertex-training: {place}{error.strerror or error}\n")
+        sys.stderr.write(f"vertex-training: {os_error(error)}\n")
         return 2
     if options.inputs:
         rehearsal["inputs"] = str(options.inputs)

@@ -124,7 +124,7 @@ def remove_as_root(folder: Path) -> None:
     """
     import docker
 
-    with closing(builders.connect()) as client:
+    with closing(builders.connect()) as client, builders.docker_errors():
         # Not by its `images`, which asks for each one, and fails if one goes meanwhile.
         for image in client.api.images()[:_MAX_IMAGES]:
             container = None

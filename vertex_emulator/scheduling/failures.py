@@ -19,8 +19,9 @@ _ARTIFACT_REGISTRY = re.compile(
     r"(?P<location>[a-z0-9-]+)-docker\.pkg\.dev/(?P<project>[^/]+)/(?P<repository>[^/]+)/.+"
 )
 _UNREACHED = re.compile(
-    r"no such host|dial (tcp|udp)|server misbehaving|name resolution|i/o timeout|network is unreachable|no route to host"
-    r"|connection (refused|reset)|proxyconnect|TLS handshake timeout|x509:|Client\.Timeout|deadline exceeded|\bEOF\b",
+    r"no such host|dial (tcp|udp)|server misbehaving|name resolution|i/o timeout|network is unreachable"
+    r"|no route to host|connection (refused|reset)|proxyconnect|TLS handshake timeout|x509:|Client\.Timeout"
+    r"|deadline exceeded|\bEOF\b",
     re.IGNORECASE,
 )
 """How Go's net package, in Docker's words, says that a registry has not answered."""

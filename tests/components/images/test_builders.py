@@ -15,6 +15,8 @@ from typing import IO, Any
 
 import docker
 import pytest
+import requests
+import urllib3
 from vertex_training.errors import BuildFailed, ContextUnusable, DockerUnavailable
 from vertex_training.images import builders
 from vertex_training.images.builders import Buildx, ClassicBuilder, buildx_input, choose
@@ -53,7 +55,7 @@ def daemon(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         return list(daemon.messages)
 
     client = SimpleNamespace(api=SimpleNamespace(build=build), close=lambda: None)
-    monkeypatch.setattr(builders, "connect", lambda: client)
+    monkeypatch.setattr(builders, "connect", lambda _seconds: client)
     return daemon
 
 
@@ -112,8 +114,49 @@ def test_a_failed_build_quotes_last_lines_and_error(daemon: SimpleNamespace, con
 
 def test_a_build_that_the_daemon_rejects_says_why(daemon: SimpleNamespace, context: BuildContext) -> None:
     reason = "dockerfile parse error line 1: unknown instruction: FRMO"
-    daemon.error = docker.errors.APIError("400 Client Error", explanation=reason)
+    daemon.error = refused(reason)
     assert quoted_lines(ClassicBuilder(), context) == [f"  {reason}"]
+
+
+def lazily(error: Exception) -> Callable[..., Iterator[dict[str, str]]]:
+    """Docker's answer to a build as the SDK gives it: a generator, which fails when it is read."""
+
+    def build(**_: Any) -> Iterator[dict[str, str]]:
+        yield {"stream": "Step 1/2 : FROM scratch\n"}
+        raise error
+
+    return build
+
+
+def refused(reason: str) -> docker.errors.APIError:
+    response = requests.Response()
+    response.status_code, response.reason = 400, "Bad Request"
+    return docker.errors.APIError("400 Client Error", response, reason)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (refused("dockerfile parse error line 1: unknown instruction: FORM"), "dockerfile parse error line 1: unkn"),
+        (refused(""), "Bad Request"),
+        (requests.ConnectionError("UnixHTTPConnectionPool: Read timed out."), "Docker sends nothing any more ("),
+        (requests.exceptions.ChunkedEncodingError("Connection broken"), "the connection to Docker was lost ("),
+        (urllib3.exceptions.ProtocolError("Connection broken"), "the connection to Docker was lost ("),
+        (docker.errors.StreamParseError("x"), "the connection to Docker was lost ("),
+    ],
+)
+def test_an_error_amid_an_answer_is_docker_s(
+    monkeypatch: pytest.MonkeyPatch, context: BuildContext, error: Exception, reason: str
+) -> None:
+    client = SimpleNamespace(api=SimpleNamespace(build=lazily(error)), close=lambda: None)
+    monkeypatch.setattr(builders, "connect", lambda _seconds: client)
+    last = quoted_lines(ClassicBuilder(), context)[-1]
+    assert last.startswith(f"  {reason}")
+
+
+def test_colours_of_a_build_are_left_out(daemon: SimpleNamespace, context: BuildContext) -> None:
+    daemon.messages = [{"stream": "\x1b[91mE: no such package\x1b[0m\n"}, {"error": "exit code 1"}]
+    assert quoted_lines(ClassicBuilder(), context) == ["  E: no such package", "  exit code 1"]
 
 
 def test_buildx_gets_context_and_options(program: Callable[[str], Path], context: BuildContext) -> None:
