@@ -91,7 +91,8 @@ class TrainingStack(pulumi.ComponentResource):
 
         - `images`: URIs; `pinnedImages`: the same with digests, which `images.NAME.stack` of another stack reads.
         - `jobs`: what `CustomJob.run` has.
-        - `results`: what `Completion.results` has, of the jobs that were waited for and have succeeded.
+        - `results`: what `Completion.results` has, of the jobs that were waited for and have succeeded. Of more than 20
+          jobs, these two have a line for each, unless the stack file's `outputs` is `full`.
         - `runs`: the records of the last runs, which the next preview reads. Export them by this name, after the
           `prefix` if there is one.
         - `schedules`: what `Schedule.status` has.
@@ -99,9 +100,7 @@ class TrainingStack(pulumi.ComponentResource):
         found: dict[str, Any] = {
             "images": self.images.uris,
             "pinnedImages": self.images.pinned,
-            # Each job by itself: Output.all takes its arguments apart and puts them together again, 28 Outputs a job.
-            "jobs": {name: self._jobs.run(name) for name in self.jobs},
-            "results": self._jobs.results,
+            **self._jobs.outputs,
         }
         if self.jobs:
             found[RUNS] = pulumi.Output.from_input(self._jobs.records())

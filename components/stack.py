@@ -4,7 +4,9 @@ Jobs are submitted after the images, packages and jobs that they need, and waite
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+import json
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import groupby
@@ -13,7 +15,7 @@ from typing import Any, TypeVar, cast
 import pulumi
 from pulumi.runtime import rpc
 
-from vertex_api.estimates.runs import extended
+from vertex_api.estimates.runs import ONE_LINE, extended
 from vertex_api.job import MODEL_DIR, Job
 from vertex_api.names import (
     CUSTOM_JOB,
@@ -21,6 +23,7 @@ from vertex_api.names import (
     SUCCEEDED_STATES,
     TRAINING_PIPELINE,
     did_you_mean,
+    short_state,
 )
 
 from .data.lock import LockedData
@@ -48,6 +51,8 @@ RESOURCE_TYPES: dict[str, type[JobResource]] = {
     TRAINING_PIPELINE.collection: TrainingPipeline,
 }
 _RUN_KEYS = ("name", "page", "logs")
+MAX_FULL = 20
+"""With more jobs than this, `outputs` has a line for each by default: Pulumi prints 15 lines of outputs for a job."""
 
 
 class Named(dict[str, Value]):
@@ -311,7 +316,26 @@ class Jobs:
                     kept[name] = extended(kept.get(name, ""), line)
             elif pulumi.runtime.is_dry_run():
                 kept[name] = rpc.UNKNOWN
+        if self._is_brief:
+            kept = {name: record.replace("\n", ONE_LINE) for name, record in kept.items()}
         return kept or None
+
+    @property
+    def _is_brief(self) -> bool:
+        default = "brief" if len(self.resources) > MAX_FULL else "full"
+        return bool(self._settings.plan.stack.get("outputs", default) == "brief")
+
+    @property
+    def outputs(self) -> dict[str, Any]:
+        """The stack outputs `jobs` and `results`, in the form that the stack's key `outputs` says."""
+        # Each job by itself: Output.all takes its arguments apart and puts them together again, 28 Outputs a job.
+        runs = {name: self.run(name) for name in self.resources}
+        if not self._is_brief:
+            return {"jobs": runs, "results": self.results}
+        return {
+            "jobs": {name: run.apply(_brief_run) for name, run in runs.items()},
+            "results": self.results.apply(_brief),
+        }
 
     def run(self, name: str) -> pulumi.Output[Mapping[str, Any]]:
         """Return a job's run. Of a job that was waited for, it has the final state, and the rest is in its results.
@@ -325,6 +349,32 @@ class Jobs:
         return run.apply(
             lambda run: run and state.apply(lambda state: {**{key: run[key] for key in (*_RUN_KEYS, "state")}, **state})
         )
+
+
+def _brief_run(run: Mapping[str, Any] | None) -> str | None:
+    return f"{short_state(run['state'])} {run['name']}" if run else None
+
+
+def _brief(results: Mapping[str, Any]) -> dict[str, str]:
+    """Return the results of each job as one line of `key=value`, quoted as in a shell.
+
+    The keys are those of `${jobs.NAME.KEY}`. The rows of all trials are left out, and what the output `runs` has.
+    """
+    return {
+        name: " ".join(
+            f"{key}={shlex.quote(value)}"
+            for key, value in _flat({key: each for key, each in result.items() if key not in (TOOK, "trials")})
+        )
+        for name, result in results.items()
+    }
+
+
+def _flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    items = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list | tuple) else ()
+    for key, each in items:
+        yield from _flat(each, f"{path}.{key}" if path else str(key))
+    if path and not isinstance(value, Mapping | list | tuple):
+        yield path, value if isinstance(value, str) else json.dumps(value)
 
 
 class Schedules:

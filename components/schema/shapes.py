@@ -390,6 +390,7 @@ class _StackKeys(Declarations, Cloud, total=False):
     guardrails: Guardrails
     rehearse: Rehearse
     relabel: Literal["nextRun", "run"]
+    outputs: Literal["full", "brief"]
 
 
 class Stack(_StackKeys, total=False):

@@ -10,6 +10,7 @@ from typing import Any
 
 from vertex_api import credentials
 from vertex_api.errors import first_problems, too_many
+from vertex_api.estimates.runs import ONE_LINE
 from vertex_api.job import Job
 from vertex_api.messages import KeyPath
 from vertex_api.validation.check import ValidPart
@@ -98,7 +99,7 @@ class Settings:
         config = {**runtime_config.get_config_env(), **runtime_config.CONFIG.get(), **own}
         if config.get(f"{NAMESPACE}:target") == "gcp" and NUMBER not in config and (project := _project(config)):
             config[NUMBER] = _look_up_number(project)
-        secrets, records = runtime_config.get_config_secret_keys_env(), state.read_texts(f"{prefix}{RUNS}")
+        secrets, read = runtime_config.get_config_secret_keys_env(), state.read_texts(f"{prefix}{RUNS}")
         return cls.load_from_config(
             pulumi.get_project(),
             pulumi.get_stack(),
@@ -106,7 +107,7 @@ class Settings:
             config,
             prefix,
             secrets,
-            records,
+            lambda: {name: record.replace(ONE_LINE, "\n") for name, record in read().items()},
             around=around,
             argument=argument,
             arguments=(resource, given.keys()),

@@ -14,6 +14,7 @@ from pulumi.runtime import config
 from vertex_training import CustomJob, PythonPackage, Schedule, TrainingImage, TrainingStack
 from vertex_training.errors import DeclarationErrors, ProjectNumberUnknown
 from vertex_training.jobs.identity import own_labels
+from vertex_training.settings import settings
 
 from tests.components.targets.gcp.graph import Graph, forget_loops, graph
 
@@ -356,3 +357,19 @@ def test_an_argument_cannot_extend_another_file(made: Callable[..., Graph]) -> N
     extending: Any = {"extends": "loose.yaml"}
     with pytest.raises(DeclarationErrors, match='TrainingStack "training": extends: is for the stack file'):
         made(lambda: TrainingStack("training", extending))
+
+
+@pytest.mark.parametrize(("kept", "form", "between"), [(" | ", "full", "\n"), ("\n", "brief", " | ")])
+def test_records_of_earlier_runs_are_read_in_both_forms(
+    made: Callable[..., Graph], monkeypatch: pytest.MonkeyPatch, kept: str, form: str, between: str
+) -> None:
+    runs = [f"2026-01-0{day}T00:00:00Z 60 s on 1 n1-standard-4: 0.02 USD at 1.0000 an hour" for day in (1, 2)]
+    exported: list[str] = []
+
+    def program() -> None:
+        read = TrainingStack("training").outputs["runs"]
+        read.apply(lambda found: exported.append(found["train"]))
+
+    monkeypatch.setattr(settings.state, "read_texts", lambda _: lambda: {"train": kept.join(runs)})
+    made(program, **{"vertex-training:outputs": form})
+    assert exported == [between.join(runs)]

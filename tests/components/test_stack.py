@@ -9,7 +9,7 @@ import pytest
 from vertex_training import Completion, CustomJob, HyperparameterTuningJob
 from vertex_training.data.lock import LockedData
 from vertex_training.settings.settings import Settings
-from vertex_training.stack import Images, Jobs, Packages, Sources
+from vertex_training.stack import MAX_FULL, Images, Jobs, Packages, Sources, _brief
 
 from tests.components.fakes import Ground
 from tests.components.jobs.test_provider import ARGS
@@ -159,3 +159,34 @@ def test_an_adopted_job_keeps_undeclared_fields(tmp_path: Path) -> None:
     assert found.inputs["Completion/wait-for-upstream-1"]["deadlines"] == {"a": "60s"}
     folders = [graph.inputs["CustomJob/b"]["spec"]["jobSpec"]["baseOutputDirectory"] for graph in (found, other)]
     assert folders[0] != folders[1]
+
+
+def test_brief_results_are_one_line_each() -> None:
+    best = {"id": "1", "parameters": {"lr": 0.02, "kind": "a b"}, "metrics": {"accuracy": 0.97}}
+    search = {"state": "JOB_STATE_SUCCEEDED", "took": "2026-01-01T00:05:00Z 299 s", "trials": [best], "bestTrial": best}
+    line = "bestTrial.id=1 bestTrial.parameters.lr=0.02 bestTrial.parameters.kind='a b' bestTrial.metrics.accuracy=0.97"
+    results = {"search": search, "none": {"bestTrial": None, "paretoTrials": [{"id": "2"}]}}
+    assert _brief(results) == {
+        "search": f"state=JOB_STATE_SUCCEEDED {line}",
+        "none": "bestTrial=null paretoTrials.0.id=2",
+    }
+
+
+@pytest.mark.parametrize(
+    ("count", "form", "is_brief"),
+    [(MAX_FULL, "", False), (MAX_FULL + 1, "", True), (MAX_FULL + 1, "full", False), (1, "brief", True)],
+)
+def test_the_form_of_outputs_is_by_jobs_or_key(tmp_path: Path, count: int, form: str, is_brief: bool) -> None:
+    stack = INCLUDING + (f"  vertex-training:outputs: {form}\n" if form else "")
+    text = "".join(f"  job-{number}: {{{CUSTOM.replace('ARGS', '')}}}\n" for number in range(count))
+    settings: Settings = load(tmp_path, stack, jobs=f"customJobs:\n{text}")
+    found: dict[str, Any] = {}
+
+    def program() -> None:
+        ground = Ground()
+        made = Jobs(settings, ground, Sources(Images(settings, ground), Packages(settings, ground)))
+        made.outputs["jobs"]["job-0"].apply(lambda run: found.update(run=run))
+
+    run = {"state": "JOB_STATE_RUNNING", "name": "projects/p/locations/l/customJobs/1"}
+    graph(program, outputs={"CustomJob": {"run": run}})
+    assert found["run"] == ("RUNNING projects/p/locations/l/customJobs/1" if is_brief else run)

@@ -21,6 +21,8 @@ from vertex_api.names import JobJson, Kind
 
 MAX_RUNS = 10
 """How many runs of a job a record has: the last ones."""
+ONE_LINE = " | "
+"""What stands between the runs of a record in one line. Pulumi shows a text of several lines that is YAML as a map."""
 MAX_METRICS = 6
 """How many metrics of a run its line has."""
 MAX_LENGTH = 400
