@@ -25,6 +25,7 @@ from vertex_api.validation.formats import Violation
 
 from . import files, providers
 from .errors import UploadFailed
+from .own import Own
 from .plan.arguments import read_arguments
 from .plan.program import Foundation, default_foundation
 from .plan.training import place
@@ -171,8 +172,11 @@ class SourceDistribution:
 
 
 def _walk(folder: Path) -> Iterator[str]:
-    """Yield the files of a folder, without hidden folders and what Python and its build tools write."""
+    """Yield the files of a folder, without hidden folders, what is own, and what Python and its build tools write."""
+    own = Own(folder, *(folder / file for file in (*_BUILD_FILES, "MANIFEST.in")))
     for parent, folders, names in os.walk(folder):
+        inside = f"{Path(parent).relative_to(folder).as_posix()}/".removeprefix("./")
+        names, folders[:] = ([name for name in each if not own.has(inside, name)] for each in (names, folders))
         generated = ("__pycache__", "build", "dist") if Path(parent) == folder else ("__pycache__",)
         folders[:] = [
             name for name in folders if not (name.startswith(".") or name.endswith(".egg-info") or name in generated)

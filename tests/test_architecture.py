@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 
 LAYERS = {
     "components": (
-        ("args", "errors", "files", "providers", "trees"),
+        ("args", "errors", "files", "own", "providers", "trees"),
         ("rehearsals", "schema", "runtime"),
         ("data", "plan"),
         (

@@ -15,6 +15,7 @@ from vertex_api.validation.formats import Violation
 
 from ..errors import DataUnreadable, UploadFailed
 from ..files import digests
+from ..own import Own
 from ..runtime import storage
 from ..runtime.target import LOCAL_PREFIX
 from ..schema.source import explain_outside
@@ -90,11 +91,11 @@ def _files(path: str, root: Path) -> Iterator[Part]:
         path = f"{path.rstrip('/')}/"
     folder, pattern = _split(path)
     top = root / folder
-    names = []
+    names, own = [], Own(top)
     for place, folders, found in os.walk(top):
-        folders.sort()
-        inside = os.path.relpath(place, top)
-        names += [name if inside == "." else f"{inside}/{name}" for name in found]
+        inside = f"{os.path.relpath(place, top)}/".removeprefix("./")
+        folders[:] = sorted(name for name in folders if not own.has(inside, name))
+        names += [inside + name for name in found if not own.has(inside, name)]
     matching = sorted(name for name in names if pattern.fullmatch(name) and (top / name).is_file())
     if foreign := next((name for name in matching if _SURROGATE.search(name)), None):
         raise DataUnreadable(f"{path}: the name {foreign!a} is not UTF-8; rename the file")

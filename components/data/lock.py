@@ -24,9 +24,10 @@ from vertex_api.messages import KeyPath
 from .. import trees
 from ..errors import DataLockUnusable, Problem
 from ..files import MAX_LISTED_FILES
+from ..own import LOCK
 from ..schema.source import checkout
 
-FILE = "data.lock"
+FILE = LOCK
 MAX_OBJECTS = 2000
 """Of an item of data: with more, the lock has folders, of which it has no more than this either."""
 _VERSION = 1

@@ -20,6 +20,7 @@ from typing import IO, Any, NamedTuple
 
 from ..errors import ContextUnusable, FileNameUnusable
 from ..files import TAG_LENGTH, Archive, folder_digest, unusual_name
+from ..own import NAMES, Own
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,8 @@ def included(folder: Path, dockerfile: str | None) -> list[str]:
     """Return the files of a folder that its ignore file includes, relative to it, in no order.
 
     `dockerfile` may have an ignore file of its own, which replaces the general one as with BuildKit; `None` if the
-    image's Dockerfile is not in the folder. Links are included as links. Raises ContextUnusable.
+    image's Dockerfile is not in the folder. Links are included as links; what is own (`own.py`) is not. Raises
+    ContextUnusable.
     """
     names = [f"{dockerfile}.dockerignore"] if dockerfile else []
     ignore_files = [folder / name for name in [*names, ".dockerignore"] if (folder / name).is_file()]
@@ -144,7 +146,9 @@ def included(folder: Path, dockerfile: str | None) -> list[str]:
         if ignore_files and not ignore_files[0].resolve().is_relative_to(folder.resolve()):
             raise ContextUnusable(f"{ignore_files[0]} is a link that leads out of the folder; put the file there")
         rules = IgnoreRules.read(ignore_files[0]) if ignore_files else None
-        files = list(_walk(folder, rules))
+        files = list(
+            _walk(folder, rules, Own(folder, *([folder / dockerfile] if dockerfile else []), *ignore_files[:1]))
+        )
     except OSError as error:
         raise ContextUnusable.from_os_error(error) from error
     if message := next(filter(None, map(unusual_name, files)), None):
@@ -152,7 +156,7 @@ def included(folder: Path, dockerfile: str | None) -> list[str]:
     return files
 
 
-def _walk(folder: Path, rules: "IgnoreRules | None") -> Iterator[str]:
+def _walk(folder: Path, rules: "IgnoreRules | None", own: Own) -> Iterator[str]:
     pending: list[tuple[str, Sequence[bool], bool]] = [("", (), False)]
     while pending:
         prefix, prefix_matches, is_folder_excluded = pending.pop()
@@ -164,9 +168,12 @@ def _walk(folder: Path, rules: "IgnoreRules | None") -> Iterator[str]:
             raise
         with entries:
             for entry in entries:
+                is_folder = entry.is_dir(follow_symlinks=False)
+                if (is_folder or entry.name in NAMES) and own.has(prefix, entry.name):
+                    continue
                 path = prefix + entry.name
                 is_excluded, matches = rules.judge(path, prefix_matches) if rules else (False, ())
-                if entry.is_dir(follow_symlinks=False):
+                if is_folder:
                     if not is_excluded or (rules and rules.may_include_below(path)):
                         pending.append((f"{path}/", matches, is_excluded))
                 elif not is_excluded and (entry.is_file(follow_symlinks=False) or entry.is_symlink()):

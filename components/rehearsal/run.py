@@ -15,6 +15,7 @@ from vertex_api.messages import message_fields, set_at, truncate
 from vertex_api.names import short_state
 
 from ..errors import ComponentError
+from ..own import RUNS
 from ..plan.training import Training
 from ..settings.offline import NoStack
 from ..settings.settings import Settings
@@ -115,7 +116,7 @@ def _report(name: str, ended: Ended, output: Path | None) -> Iterator[str]:
     if not files and not others:
         yield f"{name}: succeeded; it wrote no outputs: files stay if they are in AIP_MODEL_DIR or below /gcs"
         return
-    place = output or Path("runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
+    place = output or Path(RUNS) / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
     try:
         place.mkdir(parents=True, exist_ok=True)
         require_space(files, place)

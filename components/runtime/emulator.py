@@ -26,6 +26,7 @@ from vertex_api.jobspec import EGRESS, LOG_LIMIT_MB, PIDS_LIMIT
 
 from .. import providers
 from ..errors import EmulatorFailed, SubmitFailed
+from ..own import emulator_data
 from . import engine, holders
 from .resource import DynamicResource, Provider
 
@@ -43,21 +44,16 @@ modules may have any name."""
 _PROBE_SECONDS, _ANSWER_SECONDS = 5, 60
 
 
-def data_folder() -> Path:
-    """Return where the emulator keeps jobs, logs and buckets: `.emulator` in the project, or `VERTEX_EMULATOR_DATA`."""
-    return Path(os.environ.get("VERTEX_EMULATOR_DATA") or ".emulator").absolute()
-
-
 def start(serve_options: Sequence[str] = ()) -> Endpoint:
     """Return the emulator's endpoint, after starting it with options if it is not running. Raises EmulatorFailed."""
-    if endpoint := find(data_folder()):
+    if endpoint := find(emulator_data()):
         return endpoint
     done = _run("start", *serve_options)
     if done.returncode:
         raise EmulatorFailed(f"the emulator does not start: {_last_line(done.stderr)}")
-    if endpoint := find(data_folder()):
+    if endpoint := find(emulator_data()):
         return endpoint
-    raise EmulatorFailed(f"the emulator has ended right after its start; its log is {data_folder()}/emulator.log")
+    raise EmulatorFailed(f"the emulator has ended right after its start; its log is {emulator_data()}/emulator.log")
 
 
 def stop(*, only_if_idle: bool = False) -> None:
@@ -72,7 +68,7 @@ def stop(*, only_if_idle: bool = False) -> None:
 
 def _run(verb: str, *options: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-m", "vertex_emulator", verb, f"--data={data_folder()}", *options],
+        [sys.executable, "-m", "vertex_emulator", verb, f"--data={emulator_data()}", *options],
         cwd=_FOLDER,
         # Without the variables of Pulumi's plugins, which hold the stack's secrets.
         env={name: value for name, value in os.environ.items() if not name.startswith("PULUMI_")},
@@ -209,13 +205,13 @@ def replace_declarations(stack: str, folder: Path, jobs: Sequence[Mapping[str, A
     `folder` is that of the project. Each of `jobs` has a `name`, a `place`, the `stack` that Pulumi knows, and those
     `labels` by which its jobs are known.
     """
-    if data_folder().is_dir():
+    if emulator_data().is_dir():
         _replace(DECLARATIONS_FILE, stack, {"folder": str(folder), "jobs": [*jobs]} if jobs else {})
 
 
 def _replace(name: str, key: str, value: Mapping[str, Any]) -> None:
     """Write the value of a key into a JSON file of the data folder, for its owner only. An empty one removes it."""
-    folder = data_folder()
+    folder = emulator_data()
     file = folder / name
     if not value and not file.exists():
         return

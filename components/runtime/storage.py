@@ -18,6 +18,7 @@ from vertex_api.client import Endpoint
 from vertex_api.metrics import Entry, Found, Reader
 
 from ..errors import UploadFailed
+from ..own import emulator_data
 from . import emulator
 from .target import LOCAL_PREFIX
 
@@ -97,7 +98,7 @@ class EmulatorBuckets:
                     shutil.copyfileobj(content, file)
                 os.replace(temporary, uri.rpartition("/")[2], src_dir_fd=folder, dst_dir_fd=folder)
         except OSError as error:
-            path = emulator.data_folder() / "gcs" / uri.removeprefix("gs://")
+            path = emulator_data() / "gcs" / uri.removeprefix("gs://")
             raise UploadFailed(f"{uri} cannot be written to {path}: {error.strerror}") from error
         return StoredObject("", is_new=True)
 
@@ -126,7 +127,7 @@ class EmulatorBuckets:
                 file.seek(max(0, status.st_size - max_bytes) if from_end else 0)
                 return Found(file.read(max_bytes), status.st_mtime, status.st_size)
         except OSError as error:
-            path = emulator.data_folder() / "gcs" / uri.removeprefix("gs://")
+            path = emulator_data() / "gcs" / uri.removeprefix("gs://")
             raise UploadFailed(f"{uri} cannot be read from {path}: {error.strerror}") from error
 
     def objects(self, folder_uri: str, most: int) -> list[Entry]:
@@ -161,7 +162,7 @@ class EmulatorBuckets:
     @contextmanager
     def _open_folder(self, object_uri: str, *, create: bool) -> Iterator[int]:
         """Yield a descriptor of the folder of an object. Raises OSError, also for a link that a container created."""
-        buckets = emulator.data_folder() / "gcs"
+        buckets = emulator_data() / "gcs"
         if create:
             with suppress(FileExistsError):
                 buckets.parent.mkdir(mode=0o700, parents=True)

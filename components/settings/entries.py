@@ -16,6 +16,7 @@ from vertex_api.names import CUSTOM_JOB, KINDS, Kind, did_you_mean
 from vertex_api.validation.shape import MUST_BE_OBJECT, canonicalize
 
 from ..errors import Problem
+from ..own import Own
 from ..plan.training import SPEC
 from ..schema import formats, shapes
 from ..schema.source import SourceFile, explain_outside
@@ -120,7 +121,12 @@ def _matches(root: Path, pattern: str) -> list[Path]:
     path = root / pattern
     if path.is_file():
         return [path]
-    files = path.iterdir() if path.is_dir() else root.glob(pattern) if not Path(pattern).is_absolute() else []
+    if path.is_dir():
+        files = [*path.iterdir()]
+    else:
+        # A trainer writes below these: what it wrote would declare jobs.
+        found, own = [] if Path(pattern).is_absolute() else root.glob(pattern), Own(root)
+        files = [file for file in found if not own.covers(file.relative_to(root).as_posix())]
     return sorted(file for file in files if file.suffix in (".yaml", ".yml", ".json") and file.is_file())
 
 

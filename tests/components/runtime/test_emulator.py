@@ -19,6 +19,7 @@ from typing import IO, Any
 
 import pytest
 from vertex_training.errors import EmulatorFailed
+from vertex_training.own import emulator_data
 from vertex_training.runtime import emulator
 from vertex_training.runtime.emulator import (
     REMOTE_VARIABLE,
@@ -345,11 +346,11 @@ def test_a_failed_stop_quotes_the_last_line(data: Path) -> None:
 def test_the_environment_can_move_the_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("VERTEX_EMULATOR_DATA", raising=False)
-    assert emulator.data_folder() == tmp_path / ".emulator"
+    assert emulator_data() == tmp_path / ".emulator"
     monkeypatch.setenv("VERTEX_EMULATOR_DATA", "elsewhere")
-    assert emulator.data_folder() == tmp_path / "elsewhere"
+    assert emulator_data() == tmp_path / "elsewhere"
     monkeypatch.setenv("VERTEX_EMULATOR_DATA", "")
-    assert emulator.data_folder() == tmp_path / ".emulator"
+    assert emulator_data() == tmp_path / ".emulator"
 
 
 def test_the_emulator_runs_with_this_python(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
