@@ -24,6 +24,8 @@ _INVISIBLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Unicode's categories of control and format characters (such as those that reverse text) and line ends."""
 LOG_LINK = "To find out more about why your job exited please check the logs: "
 """What stands before a link to the log in Google Cloud's console, at the end of a failed job's error (captures)."""
+FOUND_HERE = "On this machine: "
+"""How lines of a job's log begin that the emulator adds to those of the service."""
 
 
 Item = TypeVar("Item")

@@ -40,6 +40,8 @@ def pipeline_json(pipeline: Job, progress: PipelineProgress | None) -> dict[str,
             body["trainingTaskMetadata"]["bestTrialBackingCustomJob"] = best
         if progress.model is not None:
             body["modelToUpload"] = {**body["modelToUpload"], "name": progress.model}
+            if progress.model_version is not None:
+                body["modelToUpload"]["versionId"] = progress.model_version
     return body
 
 

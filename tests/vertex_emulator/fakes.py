@@ -145,6 +145,9 @@ class Machine:
     def log_limit(self, job: str, replica: Replica) -> int | None:
         return None
 
+    def remains(self, job: str, replica: Replica) -> None:
+        return None
+
     def describe_networks(self) -> str:
         return "nothing"
 

@@ -47,6 +47,9 @@ def use_instant_containers(folder: Path) -> None:
         def log_limit(self, _job_id: str, _replica: Replica) -> int | None:
             return None
 
+        def remains(self, _job_id: str, _replica: Replica) -> None:
+            return None
+
         def remove(self, job_id: str) -> None:
             for path in folder.glob(f"{job_id}.*"):
                 path.rename(folder / f"removed.{path.name}")

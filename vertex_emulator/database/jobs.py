@@ -23,6 +23,7 @@ from vertex_emulator.database.records import (
     SUCCEEDED,
     Ending,
     Job,
+    ModelVersion,
     PipelineProgress,
     Replica,
     RestartHistory,
@@ -310,7 +311,7 @@ class Pipelines(Table):
         """Return the progress of pipelines by id, without those that have no job yet."""
         marks = ", ".join("?" * len(pipelines))
         rows = self._connection.execute(f"SELECT * FROM pipelines WHERE pipeline IN ({marks})", tuple(pipelines))
-        return {row["pipeline"]: PipelineProgress(row["job"], row["model"], row["best_trial_job"]) for row in rows}
+        return {row["pipeline"]: _progress(row) for row in rows}
 
     def of_job(self, job_id: str) -> str | None:
         """Return the id of the pipeline whose task a job runs; None if there is none."""
@@ -321,13 +322,19 @@ class Pipelines(Table):
         """Store which job runs a pipeline's task; add the job in the same transaction."""
         self._insert("pipelines", pipeline=pipeline, job=job_id)
 
-    def set_model(self, pipeline: str, model_name: str) -> None:
-        """Store the name of the model that a pipeline uploaded."""
-        self._update("pipelines", {"pipeline": pipeline}, model=model_name)
+    def set_model(self, pipeline: str, version: ModelVersion) -> None:
+        """Store which version of a model a pipeline uploaded."""
+        self._update("pipelines", {"pipeline": pipeline}, model=f"{version.model_name}@{version.version}")
 
     def set_best_trial(self, pipeline: str, job_id: str) -> None:
         """Store the job of the best trial that a pipeline's tuning job found."""
         self._update("pipelines", {"pipeline": pipeline}, best_trial_job=job_id)
+
+
+def _progress(row: sqlite3.Row) -> PipelineProgress:
+    # Data folders of earlier checkouts have names without a version.
+    model, _, version = (row["model"] or "").partition("@")
+    return PipelineProgress(row["job"], model or None, row["best_trial_job"], version or None)
 
 
 @dataclass(frozen=True)

@@ -196,12 +196,13 @@ class PipelineProgress:
     """The progress of a training pipeline.
 
     `job` is the id of the job that runs its task, `model` the name of the uploaded model, `best_trial_job` the id of
-    the job of a tuning job's best trial.
+    the job of a tuning job's best trial, `model_version` the number of the version that was uploaded.
     """
 
     job: str
     model: str | None = None
     best_trial_job: str | None = None
+    model_version: str | None = None
 
 
 @dataclass(frozen=True)

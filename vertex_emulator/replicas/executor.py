@@ -18,6 +18,7 @@ from vertex_emulator.replicas.containers import LABEL, ContainerSettings, Replic
 from vertex_emulator.replicas.daemon import Images
 from vertex_emulator.replicas.firewall import Firewall, forget_mac_address
 from vertex_emulator.replicas.logs import LogLine
+from vertex_emulator.replicas.remains import Remains
 from vertex_emulator.replicas.resources import Host
 from vertex_emulator.replicas.spec import ReplicaSpec
 
@@ -152,6 +153,12 @@ class Executor:
         with daemon.ignore(404):
             container = self._call(lambda client: client.inspect_container(name))
         return containers.log_limit(container["HostConfig"]) if container else None
+
+    def remains(self, job_id: str, replica: Replica) -> Remains | None:
+        """The files of a replica that has ended; None if its container is removed."""
+        name = self.container_name(job_id, replica)
+        found: Remains | None = self._call(lambda client: Remains.of(client, name))
+        return found
 
     def usage(self, job_id: str, replica: Replica) -> Iterator[Usage]:
         """Yield what a replica has used so far, about once a second, until it ends."""

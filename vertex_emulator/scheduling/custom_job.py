@@ -11,12 +11,12 @@ from dataclasses import asdict, dataclass, field, replace
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.database.jobs import LAUNCH_TEXTS
-from vertex_emulator.database.records import PENDING, QUEUED, RUNNING, Ending, Job, Replica
+from vertex_emulator.database.records import FAILED, PENDING, QUEUED, RUNNING, SUCCEEDED, Ending, Job, Replica
 from vertex_emulator.errors import ImageUnavailable, ReplicaCannotStart
 from vertex_emulator.replicas import logs, resources, spec
 from vertex_emulator.replicas.executor import Executor
 from vertex_emulator.replicas.logs import LogLine, SavedLog
-from vertex_emulator.scheduling import failures, outcome
+from vertex_emulator.scheduling import failures, findings, outcome
 from vertex_emulator.scheduling.meter import Meter
 from vertex_emulator.scheduling.outcome import PRIMARY, Restart, SecondStart, Statuses
 from vertex_emulator.times import now_ns
@@ -24,6 +24,8 @@ from vertex_emulator.times import now_ns
 STOP_GRACE_SECONDS = 5.0
 _KILL_RETRY_SECONDS = 1.0
 _SAVE_RETRY_SECONDS = 5.0
+_LAST_WORDS_NS = 10**9
+"""Before its end, a program says what it has not found."""
 _log = logging.getLogger("vertex_emulator.jobs")
 
 
@@ -207,10 +209,13 @@ class Reconciler:
         if delay is not None:
             return delay
         used = self.meter.finish(job, statuses)
+        found = [*self._findings(job, ending, statuses)]
         with self.database.write() as transaction:
             current = transaction.jobs.get(job.id)
             if current is not None and not current.is_terminal:
                 transaction.usage.put(job.id, used)
+                for text in found:
+                    transaction.jobs.log(job.id, text, "WARNING")
                 replicas = [{**asdict(replica), **asdict(status)} for replica, status in sorted(statuses.items())]
                 transaction.jobs.end(current, current.ending or ending, replica_outcomes=replicas)
         # Other jobs may start now; the next step saves the logs and removes the containers.
@@ -218,6 +223,26 @@ class Reconciler:
         if job.study is not None:
             self.wake(job.study)
         return None
+
+    def _findings(self, job: Job, ending: Ending, statuses: Statuses) -> Iterator[str]:
+        """Yield what the containers tell beyond their exit codes: of a failure, or of what a success has lost.
+
+        Trials of a study are alike, and the first speaks for all.
+        """
+        current = [(replica, status) for replica, status in sorted(statuses.items()) if replica in job.current_replicas]
+        if ending.state == SUCCEEDED and job.trial in (None, 1):
+            for replica, _ in current:
+                # The first replica of a pool saves models.
+                if replica.index == 0 and (remains := self.executor.remains(job.id, replica)):
+                    yield from findings.lost_outputs(job, replica, remains)
+                    yield from findings.ignored_args(replica, remains)
+        elif ending.state == FAILED:
+            failed = next(((replica, status) for replica, status in current if status.exit_code), None)
+            if failed is not None:
+                replica, status = failed
+                lines = self.executor.read_log(job.id, replica, (status.finished or 0) - _LAST_WORDS_NS)
+                texts = [line.text for line in lines]
+                yield from findings.missing_code(texts, lambda: self.executor.remains(job.id, replica))
 
     def _signal(self, job: Job, running: set[Replica], stopping_since: int) -> float | None:
         """Signal replicas: SIGTERM, or SIGKILL after the grace period from `stopping_since` (ns); return the delay."""

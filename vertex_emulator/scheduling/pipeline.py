@@ -122,7 +122,7 @@ class Reconciler:
             version = transaction.models.upload(pipeline.location, pipeline.spec, model, pipeline.name)
         except ModelUploadRejected as error:
             return Ending(FAILED, _CODES[error.status], str(error), now_ns())
-        transaction.pipelines.set_model(pipeline.id, version.model_name)
+        transaction.pipelines.set_model(pipeline.id, version)
         return None
 
 

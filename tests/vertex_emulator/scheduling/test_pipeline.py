@@ -91,7 +91,21 @@ def test_pipeline_uploads_its_job_model(emulator: Emulator) -> None:
     assert done["state"] == "PIPELINE_STATE_SUCCEEDED"
     assert models(emulator) == [("a model", 1, "gs://my-bucket/run/model/")]
     assert done["modelToUpload"]["name"].startswith(f"{LOCATION.name}/models/")
+    assert done["modelToUpload"]["versionId"] == "1"
     assert "error" not in done
+
+
+def test_a_later_version_is_the_one_returned(emulator: Emulator) -> None:
+    """Google's SDK reads `version_id` beside `name`; without it, it shows the default version."""
+    first = submit(emulator, modelToUpload=MODEL)
+    emulator.run()
+    parent = shown(emulator, first)["modelToUpload"]["name"]
+    later = submit(
+        emulator, parentModel=parent, modelToUpload={**MODEL, "versionAliases": ["candidate"], "displayName": "later"}
+    )
+    emulator.run()
+    uploaded = shown(emulator, later)["modelToUpload"]
+    assert (uploaded["name"], uploaded["versionId"]) == (parent, "2")
 
 
 def test_pipeline_waits_with_its_job(emulator: Emulator) -> None:

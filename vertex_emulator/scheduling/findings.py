@@ -1,0 +1,92 @@
+"""What an ended container tells beyond its exit code: lines that the emulator adds to a job's log.
+
+The service has no such lines, so each begins with `vertex_api.errors.FOUND_HERE`.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from difflib import get_close_matches
+from posixpath import basename, dirname, join
+
+from vertex_api.errors import FOUND_HERE
+from vertex_api.jobspec import output_folders
+from vertex_api.messages import truncate
+from vertex_api.scalars import quote
+from vertex_emulator.database.records import Job, Replica
+from vertex_emulator.replicas.remains import Remains
+
+_MAX_FILES, _MAX_NAMES, _MAX_NAME = 200, 5, 128
+_CODE_FOLDERS = ("/app", "/src", "/code", "/workspace", "/trainer", "/opt/ml/code", "/usr/src/app", "/root", "/")
+"""Where public Dockerfiles put a program."""
+_SCRIPT_WITH_ARGS = 3  # -c, the script, and one argument
+_NO_MODULE = re.compile(r"No module named '?([A-Za-z_][\w.]*)")
+_NO_FILE = re.compile(r"can't open file '([^'\n]+)'")
+
+
+def lost_outputs(job: Job, replica: Replica, remains: Remains) -> Iterator[str]:
+    """Say that a program took a `gs://` URI for a path: what it wrote there is in its container, and goes with it."""
+    if not remains.has("gs:"):
+        return
+    folders = output_folders(job.spec["jobSpec"])
+    names = [name for name, uri in folders.items() if remains.has(uri.replace("gs://", "gs:/"))]
+    what = f"{' and '.join(names)} {'is a URI' if len(names) == 1 else 'are URIs'}" if names else "gs://… is a URI"
+    uri = f'os.environ["{names[0]}"]' if names else "URI"
+    yield (
+        f"{FOUND_HERE}{replica.task_name} has written to the folder {join(remains.folder, 'gs:')} of its container, "
+        f"where all is lost, here and on Vertex AI: {what}, no path; "
+        f'write to {uri}.replace("gs://", "/gcs/"), or by a client of Cloud Storage'
+    )
+
+
+def ignored_args(replica: Replica, remains: Remains) -> Iterator[str]:
+    """Say that arguments, such as a trial's parameters, came to a shell that hands none of them on."""
+    shell, *rest = remains.words or ("",)
+    if basename(shell) not in ("sh", "bash", "dash") or len(rest) < _SCRIPT_WITH_ARGS or rest[0] != "-c":
+        return
+    _, script, *args = rest
+    if not re.search(r"\$(?:[@*0-9]|\{[@*0-9])", script):
+        yield (
+            f"{FOUND_HERE}{replica.task_name} has ignored its arguments ({truncate(' '.join(args))}): a shell runs "
+            f"{quote(truncate(script))}, and does not hand them on; "
+            'write ENTRYPOINT or command as a list without a shell (["python", "train.py"]), or add "$@"'
+        )
+
+
+def missing_code(lines: Iterable[str], find_remains: Callable[[], Remains | None]) -> Iterator[str]:
+    """Say what a container has where its program looked for a module or a file in vain; `lines` are its last ones."""
+    text = "\n".join(lines)
+    no_file, no_module = _NO_FILE.search(text), _NO_MODULE.search(text)
+    remains = find_remains() if no_file or no_module else None
+    if remains is None:
+        return
+    if no_file:
+        path = join(remains.folder, no_file[1])
+        yield from _instead(path, dirname(path), remains)
+    elif no_module:
+        path = f"{no_module[1].replace('.', '/')}.py"
+        top = path.partition("/")[0].removesuffix(".py")
+        if remains.has(top):
+            yield from _instead(join(remains.folder, path), join(remains.folder, top), remains)
+        elif f"-m {top}" in " ".join(remains.words):  # the program itself, and nothing that it imports
+            places = [place for place in _CODE_FOLDERS if place != remains.folder]
+            place = next((place for place in places if remains.has(join(place, top))), None)
+            if place is not None:
+                yield (
+                    f"{FOUND_HERE}{top} is in {place}, and Python looks in {remains.folder}, the working directory: "
+                    f"set WORKDIR {place} in the Dockerfile, or PYTHONPATH"
+                )
+            elif remains.folder != "/":
+                yield from _instead(join(remains.folder, path), remains.folder, remains)
+
+
+def _instead(path: str, folder: str, remains: Remains) -> Iterator[str]:
+    names = [name for name in remains.files(folder, _MAX_FILES) if len(name) <= _MAX_NAME and name.isprintable()]
+    has = [join(folder, name) for name in names if name.endswith(".py")]
+    if path in has:
+        return
+    # What looks most like it comes first.
+    near = get_close_matches(path, has, _MAX_NAMES) or get_close_matches(basename(path), has, _MAX_NAMES)
+    shown = list(dict.fromkeys([*near, *has]))[:_MAX_NAMES]
+    more = f" and {len(has) - len(shown)} more" if len(has) > len(shown) else ""
+    there = f"has {', '.join(shown)}{more}" if shown else f"has no Python file in {folder}"
+    yield f"{FOUND_HERE}the image has no {path}; it {there}"
