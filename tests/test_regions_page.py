@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 from vertex_training.errors import DeclarationErrors
-from vertex_training.jobs.failures import capacity_advice, likely_causes
+from vertex_training.jobs.causes import likely_causes
+from vertex_training.jobs.failures import capacity_advice
 from vertex_training.settings.settings import Settings
 
 from tests.blocks import taken

@@ -13,7 +13,7 @@ from vertex_api import answers, credentials
 from vertex_api.answers import require_list, require_object, translate_errors
 from vertex_api.deferred import defer
 from vertex_api.errors import InvalidRequest, NotFound
-from vertex_api.names import TRAINING_PIPELINE, JobJson, Kind, ResourceName, location_name
+from vertex_api.names import SERVICE_TASK, TRAINING_PIPELINE, JobJson, Kind, ResourceName, location_name
 from vertex_api.retry import Caller, CallKind
 
 Result = TypeVar("Result")
@@ -139,7 +139,8 @@ class Client:
     def log_lines(self, name: ResourceName, count: int, replica: str | None = None) -> Sequence[str]:
         """Return the last `count` log lines of a job's containers.
 
-        Or those of one `replica` such as workerpool1-0, or of all replicas of one pool, such as workerpool1.
+        Or those of one `replica` such as workerpool1-0, of all replicas of one pool, such as workerpool1, or of the
+        service, `SERVICE_TASK`.
         """
         tasks = f"resource.labels.task_name{_tasks(replica)}"
         filter = f'resource.type="ml_job" AND resource.labels.job_id="{name.id}" AND {tasks}'
@@ -235,8 +236,8 @@ def _aiplatform(module: str) -> ModuleType:
 def _tasks(replica: str | None) -> str:
     """Return the end of a log filter's condition on a task: one replica's, those of a pool, or all but the service."""
     if replica is None:
-        return '!="service"'
-    return f'="{replica}"' if "-" in replica else f'=~"^{replica}-"'
+        return f'!="{SERVICE_TASK}"'
+    return f'="{replica}"' if "-" in replica or replica == SERVICE_TASK else f'=~"^{replica}-"'
 
 
 def _log_line(entry: Mapping[str, Any]) -> str:

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 JobJson = Mapping[str, Any]
 """A job as the API's JSON has it: as it is sent, or as the service shows it."""
+SERVICE_TASK = "service"
+"""The task of those lines of a job's log that the service writes itself."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from vertex_api.errors import (
+    FOUND_HERE,
     InvalidRequest,
     NotFound,
     PermissionDenied,
@@ -14,16 +15,18 @@ from vertex_api.errors import (
     without_log_link,
 )
 from vertex_api.job import TUNING_JOB, Job, stored_job
-from vertex_api.names import JobJson, ResourceName, join_names, short_state
+from vertex_api.names import SERVICE_TASK, JobJson, ResourceName, join_names, short_state
 from vertex_api.pipelines import backing_job_name
 from vertex_api.retry import find_propagation
 from vertex_api.studies import count_ended, reported_metrics, trial_summaries, unreported_metrics
 
-from ..runtime.target import CLOUD_PREFIX, Target
+from ..runtime.target import CLOUD_PREFIX, EmulatorLinks, Target
+from .causes import STOCKOUT, likely_causes
 
 MAX_LOG_LINES = 10
 """How many of a failed job's last log lines its report quotes."""
 MAX_TRIALS = 3
+_SERVICE_LINES = 40
 LONG_WAIT_MINUTES = 10
 """From when on a job waits long: Vertex AI fails a job without machines after some 20 minutes in PENDING."""
 MAX_NAMES = 5
@@ -33,7 +36,6 @@ WAIT_REASONS = {"QUEUED": "quota or machines are short", "PENDING": "machines an
 _REPLICA = re.compile(r"\breplica (workerpool\d+-\d+)|\blow on memory: (workerpool\d+)\b")
 _MISSING_IMAGE = re.compile(r"The image \S+ does not exist")
 """The service's text for a training pipeline (Google's notebooks)."""
-_STOCKOUT = r"Resources are insufficient in region"
 
 
 def failure_report(api: Target, job_name: str, job: JobJson) -> str:
@@ -52,20 +54,46 @@ def failure_report(api: Target, job_name: str, job: JobJson) -> str:
         for row in trial_summaries(tuning_job)
         if "infeasibleReason" in row
     }
-    causes = [*metric_notes(tuning_job), *likely_causes([reason, *trials.values(), *log])]
+    causes = [
+        *metric_notes(tuning_job, with_reason=False),
+        *findings(api, logged_job),
+        *likely_causes([reason, *trials.values(), *log]),
+    ]
     return "\n".join(
         [
             f"{job_name} failed: {reason}",
-            *(f"  trial {id_}: {trial_reason}" for id_, trial_reason in list(trials.items())[-MAX_TRIALS:]),
-            *([f"  and {len(trials) - MAX_TRIALS} more trials failed"] if len(trials) > MAX_TRIALS else []),
+            *_trial_lines(trials, reason),
             *(f"  likely cause: {cause}" for cause in causes),
-            *(capacity_advice(job) if re.search(_STOCKOUT, reason) else ()),
+            *(capacity_advice(job) if re.search(STOCKOUT, reason) else ()),
             f"  the last log lines of {replica}:" if replica else "  its last log lines:",
             *([f"    {line}" for line in log] or ["    (it wrote nothing)"]),
             f"  all of it: {api.links.page(ResourceName.parse(job['name']))} or `{api.links.logs(logged_job)}`",
             "  fix it, or run it again as it is with another value of its lifecycle.rerun",
         ]
     )
+
+
+def _trial_lines(reasons: Mapping[str, str], said: str) -> Iterator[str]:
+    """Yield why the last of the failed trials failed, each reason once, and not again what has been `said`."""
+    ids: dict[str, list[str]] = {}
+    for id_, reason in [*reasons.items()][-MAX_TRIALS:]:
+        ids.setdefault(reason, []).append(id_)
+    for reason, of_trials in ids.items():
+        if reason not in said:
+            yield f"  {'trial' if len(of_trials) == 1 else 'trials'} {', '.join(of_trials)}: {reason}"
+    if len(reasons) > MAX_TRIALS:
+        yield f"  and {len(reasons) - MAX_TRIALS} more trials failed"
+
+
+def findings(api: Target, job: ResourceName) -> list[str]:
+    """Return what the emulator has found in the containers of an ended job, beyond what the service would say."""
+    if not isinstance(api.links, EmulatorLinks):
+        return []
+    try:
+        lines = api.client.log_lines(job, _SERVICE_LINES, SERVICE_TASK)
+    except VertexError:
+        return []
+    return [line.removeprefix(FOUND_HERE) for line in dict.fromkeys(lines) if line.startswith(FOUND_HERE)]
 
 
 def _failed_replica(reason: str) -> str | None:
@@ -76,58 +104,22 @@ def _failed_replica(reason: str) -> str | None:
     return match[1] or ("workerpool0-0" if match[2] == "workerpool0" else match[2])
 
 
-def likely_causes(lines: Sequence[str]) -> Iterator[str]:
-    """Yield the usual causes of messages of the service, and of Python and Google's libraries in a log, each once."""
-    text = "\n".join(lines)
-    for pattern, cause in _CAUSES:
-        if match := re.search(pattern, text):
-            yield match.expand(cause)
+def metric_notes(job: JobJson, *, with_reason: bool = True) -> Iterator[str]:
+    """Yield a line for each metric that trials of a tuning job have not reported, with the call that reports it.
 
-
-_CAUSES = [
-    (
-        r"low on memory|status of 137\b",
-        "it needs more memory: take a larger machineType or smaller batches",
-    ),
-    (
-        r'exec: "?([^":]+)"?: (?:executable file not found|no such file or directory)',
-        r"the image has no program \1: correct the command, or add it to the image",
-    ),
-    (
-        r"No module named '?([\w.]+)",
-        r"the image has no Python module \1: add what brings it to the image's requirements",
-    ),
-    (
-        r"(\S+@\S+) does not have (storage\.objects\.(?:create|delete|update))",
-        r"\1 lacks the permission \2 there: write below AIP_MODEL_DIR; name the folder in bucket.writableFolders if it "
-        "is in the stack's bucket; or grant the account a role on that other bucket",
-    ),
-    (
-        r"(\S+@\S+) does not have (storage\.(?!objects\.(?:create|delete|update))\S+)",
-        r"\1 lacks the permission \2: grant it a role on the bucket, such as roles/storage.objectViewer",
-    ),
-    (
-        r"exceed quota limits: (\S+)",
-        r"the quota \1 is used up: ask for more, take another region or machine, or run fewer jobs at a time",
-    ),
-    (
-        _STOCKOUT,
-        "the region is out of such machines for now: try later, or change the job as below",
-    ),
-    (r"Internal error occurred", "this is the service's own failure: run it again"),
-]
-"""Texts of the service (its pages on training, and errors that its users report), of Python and of Cloud Storage."""
-
-
-def metric_notes(job: JobJson) -> Iterator[str]:
-    """Yield a line for each metric that trials of a tuning job have not reported, with the call that reports it."""
+    It has the last trial's reason if that is wanted.
+    """
     if "studySpec" not in job:
         return
     by_id = {trial["id"]: trial for trial in job.get("trials", [])}
     study_metrics = {metric["metricId"] for metric in job["studySpec"]["metrics"]}
     for metric, ids in unreported_metrics(job).items():
         others = sorted(set().union(*(reported_metrics(by_id[id_]) for id_ in ids)) - study_metrics)
-        reasons = [without_log_link(by_id[id_]["infeasibleReason"]) for id_ in ids if "infeasibleReason" in by_id[id_]]
+        reasons = [
+            without_log_link(by_id[id_]["infeasibleReason"])
+            for id_ in ids
+            if with_reason and "infeasibleReason" in by_id[id_]
+        ]
         hint = f" Trial {ids[-1]}: {reasons[-1]}" if reasons else ""
         if others:
             hint = f" They reported {', '.join(others)}."

@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
+from vertex_api.names import SERVICE_TASK
 from vertex_emulator import filters
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
@@ -27,7 +28,6 @@ from vertex_emulator.times import format_time, parse_time
 MAX_PAGE_SIZE = 1000
 MAX_PAGE_BYTES = 4 << 20
 MAX_SEARCH_SECONDS = 2.0
-SERVICE_TASK = "service"
 """The task name of the lines that the service itself writes."""
 _JOB_ID = "resource.labels.job_id"
 _END_OF_TIME = 2**63 - 2

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from posixpath import join
-from typing import Any
+from typing import IO, Any, cast
 
 from vertex_emulator.replicas import daemon
 
@@ -50,7 +50,7 @@ class Remains:
         found: list[str] = []
         with daemon.translate_errors(), suppress(APIError, tarfile.TarError):  # the archive is cut off at the limit
             blocks, _ = self._client.get_archive(self._container, join(self.folder, path))
-            with tarfile.open(fileobj=_Limited(blocks), mode="r|") as archive:
+            with tarfile.open(fileobj=cast(IO[bytes], _Limited(blocks)), mode="r|") as archive:
                 for member in archive:
                     if member.isfile():
                         found.append(member.name.partition("/")[2])

@@ -1,6 +1,5 @@
 """Why a job failed, and what may help one that waits without machines."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -8,7 +7,6 @@ from vertex_training.jobs.failures import (
     LONG_WAIT_MINUTES,
     WaitAdvice,
     failure_report,
-    likely_causes,
     metric_notes,
 )
 from vertex_training.runtime import target
@@ -17,6 +15,7 @@ from vertex_training.runtime.target import EmulatorLinks
 from tests.components.fakes import NOON, FakeClient
 from tests.vertex_api.jobs import custom_job, tuning_job, tuning_pipeline
 from vertex_api import errors
+from vertex_api.errors import FOUND_HERE
 
 PARENT = "projects/local/locations/us-central1"
 TRAIN, SEARCH = f"{PARENT}/customJobs/1", f"{PARENT}/hyperparameterTuningJobs/2"
@@ -92,57 +91,6 @@ def test_an_empty_or_unreadable_log_is_reported(api: FakeClient) -> None:
     assert "    (its log cannot be read: no permission)" in said(api, failed("x"))
 
 
-@pytest.mark.parametrize(
-    ("lines", "cause"),
-    [
-        (
-            [LOW_ON_MEMORY],
-            "it needs more memory: take a larger machineType or smaller batches",
-        ),
-        (["The replica workerpool0-0 exited with a non-zero status of 137."], "it needs more memory: "),
-        (
-            ['OCI runtime create failed: exec: "train": executable file not found in $PATH: unknown'],
-            "the image has no program train: correct the command, or add it to the image",
-        ),
-        (
-            [EXITED, "ModuleNotFoundError: No module named 'sklearn.svm'"],
-            "the image has no Python module sklearn.svm: add what brings it to the image's requirements",
-        ),
-        (["/usr/bin/python3: No module named trainer"], "the image has no Python module trainer: "),
-        (
-            [
-                "google.api_core.exceptions.Forbidden: 403 GET https://storage: trainer@acme.iam.gserviceaccount.com "
-                "does not have storage.objects.get access to the Google Cloud Storage object."
-            ],
-            "trainer@acme.iam.gserviceaccount.com lacks the permission storage.objects.get: grant it a role on the "
-            "bucket, such as roles/storage.objectViewer",
-        ),
-        (
-            ["t@acme.iam.gserviceaccount.com does not have storage.objects.create access to the object."],
-            "t@acme.iam.gserviceaccount.com lacks the permission storage.objects.create there: "
-            "write below AIP_MODEL_DIR; name the folder in bucket.writableFolders",
-        ),
-        (
-            [
-                "The following quota metrics exceed quota limits: "
-                "aiplatform.googleapis.com/custom_model_training_nvidia_l4_gpus"
-            ],
-            "the quota aiplatform.googleapis.com/custom_model_training_nvidia_l4_gpus is used up: ",
-        ),
-        (["Resources are insufficient in region: us-east1. Try a different region"], "the region is out of such mach"),
-        (["Internal error occurred for the current attempt"], "this is the service's own failure: run it again"),
-    ],
-)
-def test_a_known_text_has_its_likely_cause(lines: Sequence[str], cause: str) -> None:
-    (found,) = likely_causes(lines)
-    assert found.startswith(cause)
-
-
-@pytest.mark.parametrize("line", [EXITED, "ValueError: no data", "epoch 137", "status of 1370", ""])
-def test_no_cause_is_made_up(line: str) -> None:
-    assert list(likely_causes([line])) == []
-
-
 def test_the_likely_cause_follows_the_service_s_message(api: FakeClient) -> None:
     api.logs[f"{TRAIN}/workerpool1-0"] = ["ModuleNotFoundError: No module named 'torch'"]
     assert said(api, failed(EXITED))[1].startswith("  likely cause: the image has no Python module torch")
@@ -164,20 +112,33 @@ def test_the_last_failed_trials_have_their_reasons(api: FakeClient) -> None:
     api.logs[SEARCH] = ["boom"]
     job = search(*(infeasible(number, EXITED) for number in (5, 1, 2, 4, 3)), error={"message": "Too many failed"})
     lines = said(api, job)
-    assert lines[:5] == [
+    assert lines[:3] == [
         "digits failed: Too many failed",
-        *[f"  trial {number}: {EXITED}" for number in (3, 4, 5)],
+        f"  trials 3, 4, 5: {EXITED}",
         "  and 2 more trials failed",
     ]
     assert "    boom" in lines
     assert not any("never reported" in line for line in lines)
 
 
-def test_an_unreported_metric_is_the_likely_cause(api: FakeClient) -> None:
+def test_an_unreported_metric_is_said_once(api: FakeClient) -> None:
     reason = "The trial ended without reporting the metric accuracy. It reported acc."
-    lines = said(api, search(infeasible(1, reason)))
-    expected = f"metric `accuracy` was never reported by 1 of 1 trials: {CALL}. Trial 1: {reason}"
-    assert f"  likely cause: {expected}" in lines
+    report = "\n".join(said(api, search(infeasible(1, reason), error={"message": f"Too many failed. Last: {reason}"})))
+    assert f"  likely cause: metric `accuracy` was never reported by 1 of 1 trials: {CALL}." in report
+    assert report.count(reason) == 1
+    (note,) = metric_notes(search(infeasible(1, reason)))
+    assert note.endswith(f" Trial 1: {reason}")
+
+
+def test_what_the_emulator_found_is_a_cause(api: FakeClient) -> None:
+    found = "the image has no /app/trainer/tsk.py; it has /app/trainer/task.py"
+    api.logs[f"{TRAIN}/service"] = ["Job failed.", f"{FOUND_HERE}{found}", f"{FOUND_HERE}{found}"]
+    api.logs[f"{TRAIN}/workerpool1-0"] = ["/usr/bin/python: No module named trainer.tsk"]
+    assert said(api, failed(EXITED))[1:3] == [
+        f"  likely cause: {found}",
+        "  likely cause: the image has the package trainer, and no module trainer.tsk: correct the name in the "
+        "command, or COPY the file there",
+    ]
 
 
 def test_a_tag_that_was_reported_instead_is_named() -> None:

@@ -1,0 +1,171 @@
+"""The usual causes of what the service, Docker, Python and Google's libraries say of a job that has failed."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+STOCKOUT = r"Resources are insufficient in region"
+
+
+def likely_causes(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the usual causes of messages of the service and of lines of a log, each once; one of each subject."""
+    text = "\n".join(lines)
+    for subject in _SUBJECTS:
+        matches = ((re.search(pattern, text), cause) for pattern, cause in subject)
+        if first := next(((match, cause) for match, cause in matches if match), None):
+            yield first[0].expand(first[1])
+
+
+_MEMORY = [
+    (
+        r"CUDA out of memory|CUDA_ERROR_OUT_OF_MEMORY|torch\.OutOfMemoryError",
+        "the memory of the GPU is full, which no larger machineType changes: take smaller batches, or an accelerator "
+        "with more memory",
+    ),
+    (
+        r"(?i)bus error|insufficient shared memory",
+        "/dev/shm is full: load data with fewer workers, or take a machineType with more memory",
+    ),
+    (
+        r"low on memory|\bMemoryError\b|Cannot allocate memory",
+        "it needs more memory: take a larger machineType or smaller batches",
+    ),
+    (
+        r"status of 137\b",
+        "it needs more memory: take a larger machineType or smaller batches; else something has killed it",
+    ),
+]
+
+_NO_PROGRAM = r"(?:executable file not found|(?:stat [^\n:]+: )?no such file or directory)"
+_PROGRAM = [
+    (
+        r'exec: "?(\w)"?: ' + _NO_PROGRAM,
+        r"the command is taken letter by letter (\1, …), as a text was sent where a list belongs: write "
+        r'command: ["python", "train.py"]',
+    ),
+    (
+        r'exec: "?(-[^"\n]*?)"?: ' + _NO_PROGRAM,
+        r"args, such as a trial's parameters (\1), replace the image's CMD, and it has no ENTRYPOINT: put the program "
+        'there (ENTRYPOINT ["python", "train.py"]), or into command',
+    ),
+    (
+        r'exec: "(\S+)( [^"\n]+)": ' + _NO_PROGRAM,
+        r'"\1\2" is taken for the name of one program: write each word as an item of a list, ["\1", …]',
+    ),
+    (
+        r'exec: "?([^":\n]+\.(?:sh|py))"?: ' + _NO_PROGRAM,
+        r"the image has no \1, or not the program in its first line (#!…), which a Windows line end (CRLF) spoils too: "
+        "COPY it there, correct the path, or save it with LF",
+    ),
+    (
+        r'exec: "?([^":\n]+)"?: ' + _NO_PROGRAM,
+        r"the image has no program \1: correct the command, or add it to the image",
+    ),
+    (
+        r'exec: "?([^":\n]+)"?: permission denied',
+        r"\1 may not be executed: run chmod +x on it before COPY, or start it by its interpreter (bash \1)",
+    ),
+    (
+        r"exec format error",
+        "the program is for another processor (build with --platform linux/amd64), or a script without a first line "
+        "such as #!/bin/sh",
+    ),
+]
+
+_LIBRARIES = {
+    "cv2": "opencv-python-headless",
+    "hypertune": "cloudml-hypertune",
+    "PIL": "Pillow",
+    "sklearn": "scikit-learn",
+    "skimage": "scikit-image",
+    "yaml": "PyYAML",
+    "google.cloud.aiplatform": "google-cloud-aiplatform",
+    "google.cloud.storage": "google-cloud-storage",
+    "google.cloud.bigquery": "google-cloud-bigquery",
+}
+"""Modules whose package has another name."""
+_MODULE = [
+    (
+        r"No module named '([\w.]+)'; '([\w.]+)' is not a package",
+        r"a file \2.py hides the package \2, as Python finds it first: rename that file",
+    ),
+    *(
+        (
+            rf"No module named '({re.escape(module)})\b",
+            rf"the image lacks {package}, which has the Python module \1: add it to the image's requirements",
+        )
+        for module, package in _LIBRARIES.items()
+    ),
+    (
+        # Without quotes it is of `python -m`, which names the whole path once it has found the package.
+        r"No module named ([A-Za-z_]\w*)\.([\w.]+)(?:$|\n)",
+        r"the image has the package \1, and no module \1.\2: correct the name in the command, or COPY the file there",
+    ),
+    (
+        r"No module named ([A-Za-z_][\w.]*)(?:$|\n)|Error while finding module specification for '([\w.]+)'",
+        r"Python finds no module \1\2 in the working directory and PYTHONPATH: COPY it there (WORKDIR), or correct the "
+        "name in the command",
+    ),
+    (
+        r"No module named '([\w.]+)'",
+        r"the image has no Python module \1: if it is yours, COPY it to the working directory or add its folder to "
+        "PYTHONPATH; else add the package that has it to the image's requirements",
+    ),
+    (
+        r"can't open file '([^'\n]+)'",
+        r"the image has no file \1: COPY it there, or correct the path in the command (it begins at WORKDIR)",
+    ),
+]
+
+_PATH = [
+    (
+        r"(?:No such file or directory|NotADirectoryError|FileNotFoundError)[^\n]*?'(gs:/[^'\n]+)'",
+        r'\1 is a URI and no path: Python opens it below /gcs/, by .replace("gs://", "/gcs/")',
+    ),
+    (
+        r"No such file or directory: '(/gcs/[^'\n]+)'",
+        r"\1 is not there: check the bucket and the path, and to write, make its folder first "
+        "(os.makedirs(os.path.dirname(path), exist_ok=True)), as Cloud Storage has none of its own",
+    ),
+]
+
+_ARGUMENTS = [
+    (
+        r"error: unrecognized arguments: ([^\n]{1,200})",
+        r"the program does not know \1: add the argument, or correct its name; a search hands over each parameter as "
+        "--ID=VALUE",
+    ),
+    (
+        r"error: argument ([^\n:]{1,80}): invalid int value: '(\d+\.0)'",
+        r"\1 comes as \2, as the service has whole numbers of a search as doubles: read it by "
+        "type=lambda text: int(float(text))",
+    ),
+    (
+        r"error: the following arguments are required: ([^\n]{1,200})",
+        r"the program needs \1: add it to args",
+    ),
+]
+
+_ACCESS = [
+    (
+        r"(\S+@\S+) does not have (storage\.objects\.(?:create|delete|update))",
+        r"\1 lacks the permission \2 there: write below AIP_MODEL_DIR; name the folder in bucket.writableFolders if it "
+        "is in the stack's bucket; or grant the account a role on that other bucket",
+    ),
+    (
+        r"(\S+@\S+) does not have (storage\.\S+)",
+        r"\1 lacks the permission \2: grant it a role on the bucket, such as roles/storage.objectViewer",
+    ),
+]
+
+_CAPACITY = [
+    (
+        r"exceed quota limits: (\S+)",
+        r"the quota \1 is used up: ask for more, take another region or machine, or run fewer jobs at a time",
+    ),
+    (STOCKOUT, "the region is out of such machines for now: try later, or change the job as below"),
+    (r"Internal error occurred", "this is the service's own failure: run it again"),
+]
+
+_SUBJECTS = (_MEMORY, _PROGRAM, _MODULE, _PATH, _ARGUMENTS, _ACCESS, _CAPACITY)
+"""By subject, texts and what they mean, the most special first. They are the service's (its pages on training, and
+errors that its users report), Docker's, Python's and Cloud Storage's."""

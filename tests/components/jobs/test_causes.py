@@ -1,0 +1,153 @@
+"""The likely cause of what a failed job and its log say: each subject in the ways in which it arises."""
+
+import pytest
+from vertex_training.jobs.causes import likely_causes
+
+EXITED = "The replica workerpool1-0 exited with a non-zero status of 1."
+LOW_ON_MEMORY = "Replicas low on memory: workerpool0. Specify a machine with larger memory and try again."
+RUNTIME = "OCI runtime create failed: container_linux.go:380: starting container process caused: "
+
+
+def not_found(word: str) -> str:
+    return f'{RUNTIME}exec: "{word}": executable file not found in $PATH: unknown'
+
+
+def no_file(word: str) -> str:
+    return f'{RUNTIME}exec: "{word}": stat {word}: no such file or directory: unknown'
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        (LOW_ON_MEMORY, "it needs more memory: take a larger machineType or smaller batches"),
+        ("The replica workerpool0-0 exited with a non-zero status of 137.", "it needs more memory: "),
+        ("MemoryError: Unable to allocate 30 GiB", "it needs more memory: "),
+        ("OSError: [Errno 12] Cannot allocate memory", "it needs more memory: "),
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB", "the memory of the GPU is full"),
+        ("RuntimeError: DataLoader worker (pid 7) is killed by signal: Bus error.", "/dev/shm is full"),
+    ],
+)
+def test_memory_is_told_by_its_kind(line: str, cause: str) -> None:
+    check(line, cause)
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        (not_found("train"), "the image has no program train: correct the command, or add it to the image"),
+        (not_found("t"), "the command is taken letter by letter (t, …), as a text was sent where a list belongs"),
+        (
+            not_found("--lr=0.01"),
+            "args, such as a trial's parameters (--lr=0.01), replace the image's CMD, and it has no",
+        ),
+        (not_found("python train.py --lr=1"), '"python train.py --lr=1" is taken for the name of one program: write'),
+        (no_file("/app/run.sh"), "the image has no /app/run.sh, or not the program in its first line (#!…), which a W"),
+        (no_file("./train.py"), "the image has no ./train.py, or not the program in its first line"),
+        (no_file("/usr/bin/python4"), "the image has no program /usr/bin/python4: correct the command"),
+        (f'{RUNTIME}exec: "./run.sh": permission denied: unknown', "./run.sh may not be executed: run chmod +x on it"),
+        (
+            "standard_init_linux.go:228: exec user process caused: exec format error",
+            "the program is for another proces",
+        ),
+        ("exec /app/run.sh: exec format error", "the program is for another processor"),
+    ],
+)
+def test_a_program_that_cannot_start_is_told_why(line: str, cause: str) -> None:
+    check(line, cause)
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        (
+            "/usr/bin/python3: No module named trainer.tsk",
+            "the image has the package trainer, and no module trainer.tsk",
+        ),
+        ("/usr/bin/python3: No module named trainer", "Python finds no module trainer in the working directory and"),
+        (
+            "python: Error while finding module specification for 'trainer.task' (ModuleNotFoundError: No module named "
+            "'trainer')",
+            "Python finds no module trainer.task in the working directory and PYTHONPATH: COPY it there (WORKDIR)",
+        ),
+        (
+            "ModuleNotFoundError: No module named 'trainer.data'",
+            "the image has no Python module trainer.data: if it is",
+        ),
+        ("ModuleNotFoundError: No module named 'torch'", "the image has no Python module torch: if it is yours, COPY"),
+        (
+            "ModuleNotFoundError: No module named 'sklearn.svm'",
+            "the image lacks scikit-learn, which has the Python modul",
+        ),
+        ("ModuleNotFoundError: No module named 'hypertune'", "the image lacks cloudml-hypertune, which has"),
+        ("No module named 'google.cloud.storage'", "the image lacks google-cloud-storage, which has"),
+        (
+            "ModuleNotFoundError: No module named 'torch.nn'; 'torch' is not a package",
+            "a file torch.py hides the package torch, as Python finds it first: rename that file",
+        ),
+        (
+            "python: can't open file '/app/trian.py': [Errno 2] No such file or directory",
+            "the image has no file /app/tr",
+        ),
+    ],
+)
+def test_missing_code_is_told_by_where_it_belongs(line: str, cause: str) -> None:
+    check(line, cause)
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        (
+            "FileNotFoundError: [Errno 2] No such file or directory: 'gs://b/run/model/weights'",
+            'gs://b/run/model/weights is a URI and no path: Python opens it below /gcs/, by .replace("gs://"',
+        ),
+        ("NotADirectoryError: [Errno 20] Not a directory: 'gs:/b/run'", "gs:/b/run is a URI and no path"),
+        (
+            "FileNotFoundError: [Errno 2] No such file or directory: '/gcs/b/run/model/weights'",
+            "/gcs/b/run/model/weights is not there: check the bucket and the path, and to write, make its folder first",
+        ),
+        ("train.py: error: unrecognized arguments: --units=8", "the program does not know --units=8: add the argument"),
+        (
+            "train.py: error: argument --units: invalid int value: '8.0'",
+            "--units comes as 8.0, as the service has whole numbers of a search as doubles",
+        ),
+        ("train.py: error: the following arguments are required: --data", "the program needs --data: add it to args"),
+    ],
+)
+def test_paths_and_arguments_have_their_causes(line: str, cause: str) -> None:
+    check(line, cause)
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        (
+            "403 GET https://storage: trainer@acme.iam.gserviceaccount.com does not have storage.objects.get access",
+            "trainer@acme.iam.gserviceaccount.com lacks the permission storage.objects.get: grant it a role on the "
+            "bucket, such as roles/storage.objectViewer",
+        ),
+        (
+            "t@acme.iam.gserviceaccount.com does not have storage.objects.create access to the object.",
+            "t@acme.iam.gserviceaccount.com lacks the permission storage.objects.create there: "
+            "write below AIP_MODEL_DIR; name the folder in bucket.writableFolders",
+        ),
+        (
+            "The following quota metrics exceed quota limits: aiplatform.googleapis.com/custom_model_training_l4",
+            "the quota aiplatform.googleapis.com/custom_model_training_l4 is used up: ",
+        ),
+        ("Resources are insufficient in region: us-east1. Try a different region", "the region is out of such mach"),
+        ("Internal error occurred for the current attempt", "this is the service's own failure: run it again"),
+    ],
+)
+def test_the_service_s_refusals_have_their_causes(line: str, cause: str) -> None:
+    check(line, cause)
+
+
+def check(line: str, cause: str) -> None:
+    (found,) = likely_causes([EXITED, line, "the end"])
+    assert found.startswith(cause)
+
+
+@pytest.mark.parametrize("line", [EXITED, "ValueError: no data", "epoch 137", "status of 1370", ""])
+def test_no_cause_is_made_up(line: str) -> None:
+    assert list(likely_causes([line])) == []
