@@ -28,11 +28,13 @@ class Remains:
     @classmethod
     def of(cls, client: Any, container: str) -> "Remains | None":
         """Return those of a container; None if it is gone."""
+        config: Any = None
         with daemon.translate_errors(), daemon.ignore(404):
             config = client.inspect_container(container)["Config"]
-            words = (*(config.get("Entrypoint") or ()), *(config.get("Cmd") or ()))
-            return cls(config.get("WorkingDir") or "/", words, client, container)
-        return None
+        if config is None:
+            return None
+        words = (*(config.get("Entrypoint") or ()), *(config.get("Cmd") or ()))
+        return cls(config.get("WorkingDir") or "/", words, client, container)
 
     def has(self, path: str) -> bool:
         """Whether there is a file or folder under a path, relative to the working directory.
