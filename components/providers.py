@@ -30,9 +30,7 @@ class _Provider(dynamic.ResourceProvider):
         try:
             return getattr(self._work(), method)(*arguments)
         except Exception as error:
-            from .runtime import engine
-
-            engine.abort_call(error)
+            import_module(".runtime.engine", __package__).abort_call(error)
             raise
 
     def configure(self, req: dynamic.ConfigureRequest) -> None:
