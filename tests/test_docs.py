@@ -66,6 +66,16 @@ def test_what_the_template_offers_in_comments_is_valid() -> None:
     assert problems == []
 
 
+def test_files_of_the_template_name_their_schemas() -> None:
+    files = [file for file in tracked_files() if file.startswith("template/") and file.count("/") == 2]
+    for file in (file for file in files if re.search(r"/(stacks|training)/", file)):
+        kind = "stack" if "/stacks/" in file else "declarations"
+        first, _, _ = (ROOT / file).read_text().partition("\n")
+        assert first == f"# yaml-language-server: $schema=../schemas/{kind}.schema.json"
+        assert (ROOT / "components" / "schema" / f"{kind}.schema.json").is_file()
+    assert "schema --write schemas" in (ROOT / "template" / "README.md").read_text()
+
+
 def test_the_address_of_the_repository_stands_in_one_place() -> None:
     urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
     address = urls["Homepage"].removeprefix("https://github.com/")

@@ -79,12 +79,28 @@ def test_a_job_waits_for_no_other_than_it_uses() -> None:
     assert len(found.of("Completion")) == 1
 
 
-def test_an_unknown_result_is_named() -> None:
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        ("bestTrial.parameters.rat", r"parameters\.rat\} is not a result of search; did you mean"),
+        ("metrics.score", r"\.metrics\.score\} cannot be used by another job: the stack's output `results`, or"),
+    ],
+)
+def test_an_unknown_result_is_named(result: str, message: str) -> None:
     def program() -> None:
         ground = Ground()
-        training(ground, searching(ground).result("bestTrial.parameters.rat"))
+        training(ground, searching(ground).result(result))
 
-    with pytest.raises(DeclarationErrors, match=r"parameters\.rat\} is not a result of search; did you mean"):
+    with pytest.raises(DeclarationErrors, match=message):
+        graph(program)
+
+
+def test_metrics_of_a_custom_job_are_refused() -> None:
+    def program() -> None:
+        ground = Ground()
+        training(ground, training(ground, name="first").result("metrics.score"))
+
+    with pytest.raises(DeclarationErrors, match=r"first\.metrics\.score\} cannot be used by another job"):
         graph(program)
 
 
