@@ -3,7 +3,6 @@
 import contextlib
 import errno
 import logging
-import os
 import socket
 import threading
 import time
@@ -14,7 +13,7 @@ from vertex_emulator.database import Database
 from vertex_emulator.database.records import RUNNING, Job, Replica
 from vertex_emulator.errors import EmulatorError
 from vertex_emulator.faults import DEFAULT_DEBUG_PORT
-from vertex_emulator.http.connection import can_identify_users, peer_user
+from vertex_emulator.http.connection import can_identify_users, is_trusted, peer_user
 from vertex_emulator.replicas.debugger import CONTAINER_PORT, READY_SOCKET, debugged_replicas
 from vertex_emulator.replicas.executor import Executor
 from vertex_emulator.replicas.streams import STDERR, ExecStream
@@ -137,9 +136,7 @@ def _listen(first_port: int) -> socket.socket:
 def _is_own_user(client: socket.socket) -> bool:
     """Return whether the other end belongs to the emulator's user or to root; where no system tells, it may."""
     user_id = peer_user(client)
-    if user_id is None:
-        return not can_identify_users()
-    return user_id in (os.geteuid(), 0)
+    return not can_identify_users() if user_id is None else is_trusted(user_id)
 
 
 def _is_debugger(client: socket.socket) -> bool:

@@ -6,13 +6,11 @@ import hmac
 import json
 import logging
 import random
-import socket
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -22,7 +20,7 @@ from vertex_emulator import names
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ApiError
-from vertex_emulator.http.connection import SERVER_OPTIONS
+from vertex_emulator.http.connection import HttpServer, Limits, Listener
 from vertex_emulator.http.responses import error_response
 from vertex_emulator.replicas.executor import Executor
 
@@ -33,6 +31,7 @@ _SETTING = "secret_manager_address"
 _NO_KEY = "Send the text of SECRET_MANAGER_API_KEY as the header X-Goog-Api-Key (an API key of Google's clients)."
 _PORTS, _TRIES = range(20_000, 32_768), 20
 """Below those of outgoing connections, one of which could take the port while no emulator runs (ip(7))."""
+_LIMITS = Limits(connections=512, unknown=256, idle_seconds=60.0)
 _log = logging.getLogger("vertex_emulator.secrets")
 
 
@@ -84,16 +83,19 @@ class SecretServer:
     """Serves `values` on an address that containers reach, from the first job on whose project has secrets.
 
     Containers reach nothing else of this machine, and each sees the secrets of its project: it needs the key of that,
-    which is derived from `token`, so it stays the same after a restart.
+    which is derived from `token`, so it stays the same after a restart. `files` is how many the process may open.
+
+    A container is trusted with its key, not with the emulator: none of its connections counts as known.
     """
 
     database: Database
     executor: Executor
     values: SecretValues
     token: str
+    files: int
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _address: tuple[str, int] | None = None
-    _running: "tuple[uvicorn.Server, threading.Thread, socket.socket] | None" = None
+    _running: tuple[HttpServer, threading.Thread, Listener] | None = None
 
     def variables(self, job: Job) -> dict[str, str]:
         """Serve, and return the variables by which a job's containers find their secrets; none without secrets.
@@ -139,7 +141,7 @@ class SecretServer:
         known_ports = [int(known_port)] if known_host == host else []
         for port in (*known_ports, *random.sample(_PORTS, _TRIES)):
             try:
-                listener = socket.create_server((host, port))
+                listener = Listener.open(host, port)
             except OSError as error:
                 reason = error.strerror
                 if port in known_ports:
@@ -152,9 +154,9 @@ class SecretServer:
         _log.warning("secrets are not served on %s: %s", host, reason)
         return None
 
-    def _start(self, listener: socket.socket) -> None:
+    def _start(self, listener: Listener) -> None:
         path = "/v1/projects/{project}/secrets/{secret}/versions/{version}:access"
-        server = uvicorn.Server(uvicorn.Config(Starlette(routes=[Route(path, self._answer)]), **SERVER_OPTIONS))
+        server = HttpServer(Starlette(routes=[Route(path, self._answer)]), _LIMITS.within(self.files))
         thread = threading.Thread(target=server.run, args=([listener],), daemon=True, name="secrets")
         self._running = server, thread, listener
         thread.start()

@@ -31,7 +31,7 @@ from vertex_emulator.debugging import DebugPorts
 from vertex_emulator.errors import ApiError, EmulatorError, StartError
 from vertex_emulator.gcs import messages as gcs_messages
 from vertex_emulator.gcs import routes as gcs_routes
-from vertex_emulator.http.connection import SERVER_OPTIONS, IdentifiedConnection, Listener, can_identify_users
+from vertex_emulator.http.connection import HttpServer, Limits, Listener, can_identify_users, raise_file_limit
 from vertex_emulator.http.responses import error_response
 from vertex_emulator.http.security import Access, SecurityMiddleware, ensure_token, is_loopback
 from vertex_emulator.page.routes import Page
@@ -86,7 +86,7 @@ def serve(
             database.close()
 
 
-class Server(uvicorn.Server):
+class Server(HttpServer):
     """The emulator on one data folder: the HTTP server, and what works beside it for as long as it serves.
 
     `listener` is the socket of `host`; `allow_remote` lets other machines in. `on_ready` is called once all answers.
@@ -108,23 +108,19 @@ class Server(uvicorn.Server):
         token_file = None if can_identify_users() and not allow_remote else str(data.token)
         self._endpoint = Endpoint(os.getpid(), host, port, _url(host, port), __version__, token_file)
 
+        files = raise_file_limit()
         queue = WorkQueue()
         self._executor = Executor(_emulator_id(database), queue.add, settings)
         token = ensure_token(data.token)
-        self._secrets = SecretServer(database, self._executor, SecretValues(data.secrets), token)
+        self._secrets = SecretServer(database, self._executor, SecretValues(data.secrets), token, files)
         self._debug_ports = DebugPorts(database, self._executor)
         hooks = Hooks(self._secrets.variables, self._debug_ports.open, self._debug_ports.close)
         capacity = max(_MIN_CAPACITY, os.cpu_count() or 1)
         self._scheduler = Scheduler(database, self._executor, data, queue, capacity, hooks)
         self._api = Api(database, self._executor, data, capacity, self._scheduler.wake, self._endpoint.url)
 
-        config = uvicorn.Config(
-            _App(self._api, Access(token), host if allow_remote else None).asgi(),
-            http=IdentifiedConnection,
-            **SERVER_OPTIONS,
-            timeout_graceful_shutdown=int(_STOP_SECONDS),
-        )
-        super().__init__(config)
+        app = _App(self._api, Access(token), host if allow_remote else None).asgi()
+        super().__init__(app, Limits().within(files), timeout_graceful_shutdown=int(_STOP_SECONDS))
 
     def serve_until_stopped(self) -> None:
         """Serve until SIGTERM, SIGINT or a request to stop, and end in an orderly way."""
@@ -210,19 +206,14 @@ def open_listener(host: str, port: int | None, database: Database) -> Listener:
     with database.read() as transaction:
         remembered = transaction.settings.get("port")
     candidates = [port] if port is not None else [*([int(remembered)] if remembered else []), 0]
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for candidate in candidates:
         try:
-            with socket.create_server((host, candidate), family=family) as opened:
-                listener = Listener(fileno=opened.detach())
+            listener = Listener.open(host, candidate)
         except OSError as error:
             if port is None and candidate and error.errno == errno.EADDRINUSE:
                 continue
             raise StartError(_listen_error(host, candidate, error)) from error
         break
-    # Connections inherit it. asyncio sets it only where it opens the socket itself; without it, every reply on a
-    # connection that is kept alive waits 40 ms for the client's acknowledgement of its headers.
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     try:
         with database.write() as transaction:
             transaction.settings.set("port", str(listener.getsockname()[1]))

@@ -132,7 +132,7 @@ def test_a_new_port_is_none_of_outgoing_connections(tmp_path: Path) -> None:
     executor: Any = SimpleNamespace(gateway=lambda: "127.0.0.1", open_port=lambda *_: None)
     job: Any = SimpleNamespace(location=Location("my-project", "us-central1"))
     with closing(Database(data.database)) as database:
-        server = SecretServer(database, executor, SecretValues(data.secrets), "token")
+        server = SecretServer(database, executor, SecretValues(data.secrets), "token", 1024)
         address = server.variables(job)["SECRET_MANAGER_API_ENDPOINT"]
         server.stop(PATIENCE_SECONDS)
     first_outgoing = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])

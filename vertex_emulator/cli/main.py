@@ -81,11 +81,13 @@ def _serve(options: Namespace) -> int:
             raise EmulatorError(_missing_package(package))
     # What is imported stays, and each search for garbage among it costs a fifth of the start.
     gc.disable()
+    from vertex_emulator import emulator_log
+    from vertex_emulator.data_folder import DataFolder
     from vertex_emulator.server import serve
 
     gc.freeze()
     gc.enable()
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    emulator_log.configure(DataFolder(options.data).emulator_log)
     given = {name: value for name in _CONTAINER_OPTIONS if (value := getattr(options, name)) is not None}
 
     def print_environment() -> None:

@@ -1,17 +1,36 @@
-"""uvicorn's connections with the user at their other end, as Linux tells it (`man 7 sock_diag`)."""
+"""The servers of an emulator, and their connections: how many there may be, whose they are, and for how long.
+
+Linux tells the user at the other end of a connection (`man 7 sock_diag`). Those of the emulator's own user and of root
+are known at once, others by what the application finds in a request. Whoever is not known gets few connections for a
+short time, so that no other user of the machine, no other machine and no container takes what those need who are.
+"""
 
 import asyncio
+import errno
+import logging
 import os
+import resource
 import socket
 import struct
 import sys
+import time
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
+import uvicorn
 from h11 import LocalProtocolError
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-SERVER_OPTIONS: Mapping[str, Any] = {
+PEER_USER = "peer_user"
+"""The key of a connection's user id in `scope["state"]`."""
+ABORT = "abort"
+"""The key in `scope["state"]` of a function that cuts a request's connection at once."""
+ADMIT = "admit"
+"""The key in `scope["state"]` of a function by which an application says that it knows a connection's peer."""
+_OPTIONS: Mapping[str, Any] = {
     "ws": "none",
     "lifespan": "off",
     "log_config": None,
@@ -19,24 +38,169 @@ SERVER_OPTIONS: Mapping[str, Any] = {
     "server_header": False,
     # Much longer than clients wait between two requests: one that is sent while its idle connection is closed fails.
     "timeout_keep_alive": 600,
+    # How many connections are accepted at once: some of them may have to be cut before the next ones.
+    "backlog": 64,
 }
-"""Of uvicorn's Config, for every server of an emulator."""
-PEER_USER = "peer_user"
-"""The key of a connection's user id in `scope["state"]`."""
-ABORT = "abort"
-"""The key in `scope["state"]` of a function that cuts a request's connection at once."""
+_MAX_FILES = 65_536  # some programs try all numbers of files that they may have
+_WAITING = 4096  # connections that wait to be accepted; the system may have a lower limit
 _TCP_CLOSE = 7  # linux/tcp_states.h
 _DROPPED_AT_ONCE = 100
+_PAUSE_SECONDS = 0.5  # less than the second for which asyncio stops to accept
+_REPORT_SECONDS = 60.0
+_NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_log = logging.getLogger("vertex_emulator.http")
+
+
+def raise_file_limit() -> int:
+    """Let this process open as many files as it may, within reason; return how many these are."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_FILES)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return min(soft, _MAX_FILES) if soft != resource.RLIM_INFINITY else _MAX_FILES
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    except (ValueError, OSError):  # macOS has a lower limit of its own
+        return soft
+    return wanted
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How many connections a server has, and how long those whose peers it does not know wait for requests."""
+
+    connections: int = 2048
+    unknown: int = 128
+    first_seconds: float = 10.0
+    """From the beginning of an unknown connection to the end of its first answer."""
+    idle_seconds: float = 10.0
+    """From one answer on an unknown connection to the end of the next."""
+
+    def within(self, files: int) -> "Limits":
+        """These limits in a process that may open so many files, of which it needs most for other things."""
+        connections = min(self.connections, max(16, files // 4))
+        return Limits(connections, min(self.unknown, connections // 2), self.first_seconds, self.idle_seconds)
+
+
+class HttpServer(uvicorn.Server):
+    """An HTTP server within limits, for a `Listener`."""
+
+    def __init__(self, app: ASGIApp, limits: Limits, **options: Any) -> None:
+        crowd = _Crowd(limits)
+        protocol: Any = partial(IdentifiedConnection, crowd=crowd)
+        super().__init__(uvicorn.Config(app, http=protocol, **_OPTIONS, **options))
+        self._crowd = crowd
+        self._next_report = 0.0
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen."""
+        asyncio.get_running_loop().set_exception_handler(self._report)
+        for listener in sockets or []:
+            if isinstance(listener, Listener):
+                listener.crowd = self._crowd
+        await super().startup(sockets)
+
+    def _report(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Log what an event loop caught. That connections wait, asyncio tells each second with a traceback."""
+        error = context.get("exception")
+        if not isinstance(error, OSError) or error.errno not in _NO_ROOM:
+            loop.default_exception_handler(context)
+        elif time.monotonic() >= self._next_report:
+            self._next_report = time.monotonic() + _REPORT_SECONDS
+            _log.warning("new connections wait: %s", error.strerror)
+
+
+@dataclass
+class _Crowd:
+    """The connections of a server: all, those of peers that it does not know by peer, and the idle ones of the others.
+
+    Each is a dict for its order: the first is the oldest.
+    """
+
+    limits: Limits
+    all: "set[IdentifiedConnection]" = field(default_factory=set)
+    unknown: "dict[str | int, dict[IdentifiedConnection, None]]" = field(default_factory=dict)
+    idle: "dict[IdentifiedConnection, None]" = field(default_factory=dict)
+
+    @property
+    def is_full(self) -> bool:
+        """Return whether the next connection has to wait until another one ends."""
+        return len(self.all) >= self.limits.connections and not self.idle
+
+    def enter(self, connection: "IdentifiedConnection", unknown_peer: str | int | None) -> None:
+        """Add a connection; cut another one if these are too many.
+
+        It is the oldest of the unknown peer that has the most, so that none shuts out another; or the longest idle.
+        """
+        self.all.add(connection)
+        if unknown_peer is not None:
+            self.unknown.setdefault(unknown_peer, {})[connection] = None
+            if sum(map(len, self.unknown.values())) > self.limits.unknown:
+                largest = max(self.unknown, key=lambda peer: len(self.unknown[peer]))
+                self._cut(next(iter(self.unknown[largest])))
+        if len(self.all) > self.limits.connections and self.idle:
+            self._cut(next(iter(self.idle)))
+
+    def admit(self, connection: "IdentifiedConnection", peer: str | int) -> None:
+        """Count a connection among the known ones."""
+        of_peer = self.unknown.get(peer, {})
+        of_peer.pop(connection, None)
+        if not of_peer:
+            self.unknown.pop(peer, None)
+
+    def leave(self, connection: "IdentifiedConnection", peer: str | int) -> None:
+        """Forget a connection that has ended."""
+        self.all.discard(connection)
+        self.idle.pop(connection, None)
+        self.admit(connection, peer)
+
+    def _cut(self, connection: "IdentifiedConnection") -> None:
+        self.leave(connection, connection.peer)
+        connection.transport.abort()
 
 
 class Listener(socket.socket):
     """A listening socket that drops connections which their clients have reset while they waited to be accepted.
 
     Nobody waits for their answers, so a flood of them does not keep others waiting. (macOS does not deliver them.)
+    Where no more connections can be open, they wait.
     """
 
+    crowd: _Crowd | None = None
+    _next_try = 0.0
+
+    @classmethod
+    def open(cls, host: str, port: int) -> "Listener":
+        """Listen on an address. Raises OSError."""
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        with socket.create_server((host, port), family=family) as opened:
+            listener = cls(fileno=opened.detach())
+        # Connections inherit it. asyncio sets it only where it opens the socket itself; without it, every reply on a
+        # connection that is kept alive waits 40 ms for the client's acknowledgement of its headers.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listener
+
+    def listen(self, _backlog: int = 0, /) -> None:
+        """Let connections wait, as many as the system allows; what the argument says is accepted at once."""
+        super().listen(_WAITING)
+
     def accept(self) -> tuple[socket.socket, tuple[str, int]]:
-        """Accept the next connection that is open. Raises BlockingIOError if none waits, as any non-blocking socket."""
+        """Accept the next connection that is open.
+
+        Raises BlockingIOError if none waits, as any non-blocking socket, and once OSError EMFILE if there is no room:
+        asyncio stops to accept for a second then, but asks on in the same turn.
+        """
+        if time.monotonic() < self._next_try:
+            raise BlockingIOError("there is no room yet")
+        try:
+            if self.crowd is not None and self.crowd.is_full:
+                raise OSError(errno.EMFILE, f"{len(self.crowd.all)} are open, and all of them are in use")
+            return self._accept_open()
+        except OSError as error:
+            if error.errno in _NO_ROOM:
+                self._next_try = time.monotonic() + _PAUSE_SECONDS
+            raise
+
+    def _accept_open(self) -> tuple[socket.socket, tuple[str, int]]:
         for _ in range(_DROPPED_AT_ONCE):
             connection, address = super().accept()
             if (
@@ -51,16 +215,65 @@ class Listener(socket.socket):
 class IdentifiedConnection(H11Protocol):
     """An HTTP connection whose requests have the user id of the peer, or None, in `scope["state"][PEER_USER]`.
 
-    `scope["state"][ABORT]` cuts the connection.
+    `scope["state"][ABORT]` cuts the connection, `scope["state"][ADMIT]` says that the peer may use the server.
 
     The connection keeps the id. A cache by address and port would give it to the next process with the same port.
     """
+
+    def __init__(self, *args: Any, crowd: _Crowd, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._crowd = crowd
+        self._is_known = False
+        self._deadline: asyncio.TimerHandle | None = None
+        self.peer: str | int = ""
+        """Whose connections are counted together: a user's, else those from an address."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Look up the peer's user, once for all requests."""
         super().connection_made(transport)
         user_id = peer_user(transport.get_extra_info("socket"))
-        self.app_state = {**self.app_state, PEER_USER: user_id, ABORT: transport.abort}
+        self.app_state = {**self.app_state, PEER_USER: user_id, ABORT: transport.abort, ADMIT: self._admit}
+        self.peer = (self.client[0] if self.client else "") if user_id is None else user_id
+        self._is_known = is_trusted(user_id)
+        self._crowd.enter(self, None if self._is_known else self.peer)
+        self._expect_answer(self._crowd.limits.first_seconds)
+
+    def _admit(self) -> None:
+        if not self._is_known:
+            self._is_known = True
+            self._crowd.admit(self, self.peer)
+            self._expect_answer(0)
+
+    def _expect_answer(self, seconds: float) -> None:
+        """Cut the connection after so many seconds unless its peer is known by then or an answer has been sent."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = None if self._is_known else self.loop.call_later(seconds, self.transport.abort)
+
+    def data_received(self, data: bytes) -> None:
+        """Read a request."""
+        self._crowd.idle.pop(self, None)
+        super().data_received(data)
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        if self._is_known:
+            self._crowd.idle[self] = None
+        self._expect_answer(self._crowd.limits.idle_seconds)
+        super().on_response_complete()
+
+    def handle_events(self) -> None:
+        """Work on what has arrived, a request that came before the last answer among it."""
+        super().handle_events()
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._crowd.idle.pop(self, None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._crowd.leave(self, self.peer)
+        super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
         """Answer a malformed request, after which an application that works on its head sends nothing more."""
@@ -81,6 +294,11 @@ class Accepted(Protocol):
     def fileno(self) -> int: ...
     def getpeername(self) -> Address: ...
     def getsockname(self) -> Address: ...
+
+
+def is_trusted(user_id: int | None) -> bool:
+    """Return whether a user may do all that the emulator does: its own user and root may."""
+    return user_id is not None and user_id in (os.geteuid(), 0)
 
 
 def can_identify_users() -> bool:

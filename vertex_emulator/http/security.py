@@ -20,7 +20,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from vertex_emulator.errors import ApiError, StartError
-from vertex_emulator.http.connection import PEER_USER
+from vertex_emulator.http.connection import ADMIT, PEER_USER, is_trusted
 from vertex_emulator.http.responses import error_response
 
 VERSION_HEADER = "x-vertex-emulator"
@@ -81,6 +81,8 @@ class SecurityMiddleware:
             return redirect
         if error := self._access.refusal(scope):
             return error_response(error)
+        if admit := scope.get("state", {}).get(ADMIT):
+            admit()
         return self._app
 
     def _foreign(self, scheme: str, headers: Headers) -> ApiError | None:
@@ -150,7 +152,7 @@ class Access:
     def refusal(self, scope: Scope) -> ApiError | None:
         """Return the error for a request by somebody who may not send one."""
         user_id = scope.get("state", {}).get(PEER_USER)
-        if (user_id is not None and user_id in (os.geteuid(), 0)) or self._has_token(HTTPConnection(scope)):
+        if is_trusted(user_id) or self._has_token(HTTPConnection(scope)):
             return None
         if user_id is None:
             message = (

@@ -1,9 +1,10 @@
-"""Rules of this machine's firewall that keep containers from its services and from link-local addresses.
+"""Rules of this machine's firewall that keep containers from its services and from metadata servers.
 
 Docker lets a container connect to every address of the machine, its bridge's among them, to all containers on the
-default bridge, and to 169.254.0.0/16, where clouds give a machine its credentials. The rules know an emulator's
-containers by the first half of their MAC addresses, which a container without NET_ADMIN and NET_RAW cannot change. So a
-job costs no time, as a network of its own would. They are a table of their own, which nothing else changes.
+default bridge, and to the addresses where clouds give a machine its credentials, link-local ones and others. The rules
+know an emulator's containers by the first half of their MAC addresses, which a container without NET_ADMIN and NET_RAW
+cannot change. So a job costs no time, as a network of its own would. They are a table of their own, which nothing else
+changes.
 """
 
 import contextlib
@@ -30,6 +31,18 @@ _LIMIT_SECONDS = 20.0
 _ARP_TABLE = Path("/proc/net/arp")
 _ARP_DELETE = 0x8953  # SIOCDARP of arp(7)
 _ARP_REQUEST = struct.Struct("H2x4s8x16xi16x16s")  # arpreq: protocol address, hardware address, flags, mask, device
+_METADATA_SERVERS = (
+    "169.254.0.0/16",  # link-local (RFC 3927): AWS, Azure, Google Cloud, Oracle, DigitalOcean, Hetzner, OpenStack
+    "168.63.129.16",  # Azure, "What is IP address 168.63.129.16?": the goal state with certificates and extensions
+    "100.100.100.200",  # Alibaba Cloud, "Instance metadata"
+    "192.0.0.192",  # Oracle Cloud Infrastructure Classic, "Retrieving Instance Metadata"
+    "fe80::/10",  # link-local (RFC 4291)
+    "fd00:ec2::254",  # AWS, "Use the Instance Metadata Service to access instance metadata"
+    "fd20:ce::254",  # Google Cloud, "About VM metadata", of machines with IPv6 alone
+    "fd00:c1::a9fe:a9fe",  # Oracle Cloud Infrastructure, "Getting Instance Metadata"
+    "fd00:42::42",  # Scaleway, "How to use the Instance metadata service"
+)
+"""Where clouds serve machines their metadata. All but the name servers at these addresses is refused."""
 # `reject` and not `drop`: Google's libraries look for a metadata server, and would wait for an answer. Answers to
 # connections from the machine pass, and so does DNS: the name server of a machine may be itself or link-local.
 # A connection whose destination was changed (dnat) is to a port that some container publishes on the machine.
@@ -50,7 +63,8 @@ table inet {table} {{
   chain forward {{
     type filter hook forward priority -10;
     ether saddr & ff:ff:ff:00:00:00 != {prefix}:00:00:00 return
-    ip daddr 169.254.0.0/16 jump refuse
+    ip daddr {{ {ipv4} }} jump refuse
+    ip6 daddr {{ {ipv6} }} jump refuse
     ct status dnat jump refuse
     iifname "{bridge}" oifname "{bridge}" jump refuse
   }}
@@ -118,10 +132,18 @@ class Firewall:
         if not self._is_outdated and _nft("list", "table", "inet", self._table) is None:
             return None
         bridge = self._call(_bridge)
-        rules = _RULES.format(table=self._table, prefix=self._mac_prefix, bridge=bridge, admitted=self._admitted)
+        rules = self._rules(bridge)
         obstacle = _nft("-f", "-", input_text=rules)
         self._is_outdated = obstacle is not None
         return obstacle
+
+    def _rules(self, bridge: str) -> str:
+        ipv4, ipv6 = (
+            ", ".join(each for each in _METADATA_SERVERS if (":" in each) == is_ipv6) for is_ipv6 in (False, True)
+        )
+        return _RULES.format(
+            table=self._table, prefix=self._mac_prefix, bridge=bridge, admitted=self._admitted, ipv4=ipv4, ipv6=ipv6
+        )
 
     def _is_bridge_here(self) -> bool:
         bridge = self._call(_bridge)
