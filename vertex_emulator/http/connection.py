@@ -256,10 +256,11 @@ class IdentifiedConnection(H11Protocol):
         super().data_received(data)
 
     def on_response_complete(self) -> None:
-        """Wait for the next request."""
-        if self._is_known:
-            self._crowd.idle[self] = None
-        self._expect_answer(self._crowd.limits.idle_seconds)
+        """Wait for the next request, unless the connection has ended meanwhile."""
+        if not self.transport.is_closing():
+            if self._is_known:
+                self._crowd.idle[self] = None
+            self._expect_answer(self._crowd.limits.idle_seconds)
         super().on_response_complete()
 
     def handle_events(self) -> None:
@@ -269,11 +270,16 @@ class IdentifiedConnection(H11Protocol):
             self._crowd.idle.pop(self, None)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
+        """Forget the connection, at once: garbage collections are rare, and a flood of connections is not to await one.
+
+        Without this, uvicorn's timer would keep one that its client has reset until its idle time is over.
+        """
         if self._deadline is not None:
             self._deadline.cancel()
         self._crowd.leave(self, self.peer)
         super().connection_lost(exc)
+        self._unset_keepalive_if_required()
+        self.app_state, self.scope, self.cycle = {}, None, None  # type: ignore[assignment]
 
     def send_400_response(self, msg: str) -> None:
         """Answer a malformed request, after which an application that works on its head sends nothing more."""

@@ -2,11 +2,13 @@
 
 import asyncio
 import errno
+import gc
 import http.client
 import logging
 import os
 import resource
 import socket
+import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -197,6 +199,30 @@ def test_a_process_without_descriptors_logs_one_line(
     for client in waiting:
         client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         assert client.recv(100).startswith(b"HTTP/1.1 200")
+
+
+def test_ended_connections_take_no_memory(serve: Serve) -> None:
+    """Nor do they wait for a garbage collection; those of clients that reset them do not wait for a timer either."""
+    served = serve()
+    gc.collect()
+    gc.disable()
+    try:
+        for number in range(30):
+            client = served.ask(OWN if number % 2 else STRANGER)
+            if number % 3:
+                assert client.sock
+                client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            client.close()
+            left = served.connect(OWN if number % 2 else STRANGER)
+            left.sendall(b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
+            left.close()
+
+        def alive() -> int:
+            return sum(isinstance(each, connection.IdentifiedConnection) for each in gc.get_objects())
+
+        until(lambda: alive() <= 1, "the end of all but the last, which uvicorn's last task may still know")
+    finally:
+        gc.enable()
 
 
 @contextmanager
