@@ -52,7 +52,7 @@ LAYERS = {
             "programs.google_sdk",
             "times",
         ),
-        ("data_folder", "filters", "http", "faults", "search"),
+        ("data_folder", "emulator_log", "filters", "http", "faults", "search"),
         ("database", "gcs"),
         ("event_files", "replicas", "resources", "usage"),
         (

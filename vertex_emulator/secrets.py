@@ -161,8 +161,8 @@ class SecretServer:
         self._running = server, thread, listener
         thread.start()
 
-    def _answer(self, request: Request) -> Response:
-        """Return a version's payload to whoever has its project's key."""
+    async def _answer(self, request: Request) -> Response:
+        """Return a version's payload to whoever has its project's key; in the loop, so that requests do not queue."""
         key = request.headers.get("x-goog-api-key") or request.headers.get("authorization", "").removeprefix("Bearer ")
         project, secret, version = (request.path_params[name] for name in ("project", "secret", "version"))
         try:

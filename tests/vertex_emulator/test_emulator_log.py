@@ -2,12 +2,12 @@
 
 import logging
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from vertex_emulator import emulator_log
 from vertex_emulator.emulator_log import EmulatorLog
 
 
@@ -54,8 +54,8 @@ def test_lines_of_one_form_are_few(log: EmulatorLog, file: Path, monkeypatch: py
         write(log, "from port %s", number)
     write(log, "another")
     assert file.read_text().splitlines() == [*(f"from port {number}" for number in range(5)), "another"]
-    now = emulator_log.time.monotonic()
-    monkeypatch.setattr(emulator_log.time, "monotonic", lambda: now + 61)
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 61)
     write(log, "from port %s", 1000)
     assert file.read_text().splitlines()[6:] == [
         "995 more lines are left out like this one: from port %s",

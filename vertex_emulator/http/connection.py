@@ -87,7 +87,9 @@ class HttpServer(uvicorn.Server):
     def __init__(self, app: ASGIApp, limits: Limits, **options: Any) -> None:
         crowd = _Crowd(limits)
         protocol: Any = partial(IdentifiedConnection, crowd=crowd)
-        super().__init__(uvicorn.Config(app, http=protocol, **_OPTIONS, **options))
+        # Requests whose clients have left are worked on, too: what is beyond is answered 503 at once.
+        requests = 2 * limits.connections
+        super().__init__(uvicorn.Config(app, http=protocol, limit_concurrency=requests, **_OPTIONS, **options))
         self._crowd = crowd
         self._next_report = 0.0
 

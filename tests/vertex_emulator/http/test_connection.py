@@ -30,6 +30,8 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
     """Knows whoever has the token; waits, if it is asked to, until the client has left."""
     if any(name == b"authorization" for name, _ in scope["headers"]):
         scope["state"][ADMIT]()
+    if scope["path"] == "/work":
+        await asyncio.sleep(PATIENCE_SECONDS)
     if scope["path"] == "/wait":
         while (await receive())["type"] != "http.disconnect":
             pass
@@ -52,7 +54,9 @@ class Served:
 
     def ask(self, source: str = OWN, headers: dict[str, str] | None = None) -> http.client.HTTPConnection:
         """A connection that is kept after one answer."""
-        client = http.client.HTTPConnection(*self.address, PATIENCE_SECONDS, (source, 0))
+        client = http.client.HTTPConnection(
+            self.address[0], self.address[1], timeout=PATIENCE_SECONDS, source_address=(source, 0)
+        )
         self._stack.callback(client.close)
         again(client, headers)
         return client
@@ -161,6 +165,18 @@ def test_idle_connections_give_way(serve: Serve) -> None:
     for _ in range(20):
         served.ask()
     until(lambda: served.open() <= 4, "the end of those that idle")
+
+
+def test_requests_of_clients_that_left_are_limited(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
+    served = serve(connections=4, unknown=2)
+    tasks = served.server.server_state.tasks
+    for number in range(1, 9):
+        served.connect(STRANGER).sendall(b"GET /work HTTP/1.1\r\nHost: x\r\n\r\n")
+        until(lambda number=number: len(tasks) == number, "the request")  # type: ignore[misc]
+    late = served.connect(STRANGER)
+    late.sendall(b"GET /work HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert late.recv(100).startswith(b"HTTP/1.1 503")
+    assert caplog.messages == ["Exceeded concurrency limit."]
 
 
 def test_connections_wait_where_all_are_used(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
