@@ -190,7 +190,7 @@ def _hash(file: str) -> _Entry:
     if os.path.islink(file):  # noqa: PTH114
         target = os.readlink(file)  # noqa: PTH115
         return _pack(os.lstat(file)), "link:" + hashlib.sha256(os.fsencode(target)).hexdigest()
-    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         digest = hashlib.sha256()
         while block := os.read(descriptor, _BLOCK_BYTES):

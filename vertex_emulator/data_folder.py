@@ -69,7 +69,7 @@ class DataFolder:
         return data
 
     def _close_to_others(self) -> None:
-        """Make the root accessible to its owner only. Raises OSError and StartError."""
+        """Make the root accessible to its owner only. Raises OSError, and StartError also for links in it."""
         folder = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
         try:
             status = os.fstat(folder)
@@ -78,11 +78,17 @@ class DataFolder:
                     f"the data folder {self.root} belongs to another user (uid {status.st_uid}), who could open it to "
                     f"others; choose one of yours with --data, or take it over: sudo chown -R $USER {self.root}"
                 )
-            mode = stat.S_IMODE(status.st_mode)
+            with os.scandir(folder) as entries:
+                is_link = {entry.name: entry.is_symlink() for entry in entries}
+            # A pull request can bring them: containers would write to what `gcs` leads to.
+            if links := sorted(name for name, each in is_link.items() if each):
+                raise StartError(
+                    f"the data folder {self.root} has links, which may lead anywhere ({', '.join(links)}); remove "
+                    "them, or choose a folder on the right disk with --data"
+                )
+            mode, names = stat.S_IMODE(status.st_mode), is_link.keys()
             if mode & ~_OWNER_ONLY == 0:
                 return
-            with os.scandir(folder) as entries:
-                names = {entry.name for entry in entries}
             if mode & stat.S_ISVTX or (names and not names & _OWN_NAMES):
                 raise StartError(
                     f"the data folder {self.root} holds other files, and other users can open it (mode {mode:04o}); "

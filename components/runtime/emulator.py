@@ -216,7 +216,10 @@ def _replace(name: str, key: str, value: Mapping[str, Any]) -> None:
     if not value and not file.exists():
         return
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with file.with_suffix(".lock").open("w") as lock:  # of several stacks
+    lock_file = file.with_suffix(".lock")
+    if link := next((each for each in (file, lock_file) if each.is_symlink()), None):
+        raise EmulatorFailed(f"{link}: is a link, which may lead anywhere; remove it")
+    with lock_file.open("w") as lock:  # of several stacks
         fcntl.flock(lock, fcntl.LOCK_EX)
         values = json.loads(file.read_text()) if file.exists() else {}
         values = {other: each for other, each in values.items() if other != key}

@@ -228,7 +228,7 @@ def test_a_linked_token_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data" / "token").symlink_to(tmp_path / "elsewhere")
     done = command("serve", data=tmp_path / "data")
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
-    assert f"the token file {tmp_path / 'data' / 'token'} cannot be used" in done.stderr
+    assert f"the data folder {tmp_path / 'data'} has links, which may lead anywhere (token); remove them" in done.stderr
     assert not (tmp_path / "elsewhere").exists()
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.vertex_emulator.running import PATIENCE_SECONDS
-from vertex_emulator.data_folder import STARTED, acquire_lock, is_locked
+from vertex_emulator.data_folder import STARTED, DataFolder, acquire_lock, is_locked
 from vertex_emulator.errors import StartError
 
 
@@ -36,3 +36,14 @@ def test_a_removed_folder_is_not_made_again(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert f"the data folder {tmp_path / 'gone'} cannot be used: No such file or directory" in done.stderr
     assert not (tmp_path / "gone").exists()
+
+
+@pytest.mark.parametrize("name", ["gcs", "emulator.log", "start.lock", "emulator.db"])
+def test_a_checkout_brings_no_links(name: str, tmp_path: Path) -> None:
+    (mine := tmp_path / "mine").mkdir(mode=0o700)
+    (mine / "key").write_text("canary")
+    (data := tmp_path / "data").mkdir(mode=0o700)
+    (data / name).symlink_to(mine if name == "gcs" else mine / "key")
+    with pytest.raises(StartError, match=rf"has links, which may lead anywhere \({name}\); remove them"):
+        DataFolder.open(data)
+    assert mine.stat().st_mode & 0o777 == 0o700 and (mine / "key").read_text() == "canary"

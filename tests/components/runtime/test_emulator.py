@@ -406,3 +406,14 @@ def test_each_stack_has_its_own_declarations(file: Path) -> None:
     for stack in ("p/a", "p/b"):
         replace_declarations(stack, Path("/p"), [])
     assert not written.exists()
+
+
+@pytest.mark.parametrize("name", ["secrets.json", "secrets.lock"])
+def test_secrets_are_written_through_no_link(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VERTEX_EMULATOR_DATA", str(tmp_path / "data"))
+    (tmp_path / "data").mkdir()
+    (tmp_path / "mine").write_text("{}")
+    (tmp_path / "data" / name).symlink_to(tmp_path / "mine")
+    with pytest.raises(EmulatorFailed, match=rf"{name}: is a link, which may lead anywhere; remove it$"):
+        replace_secrets("local", {"token": "canary"})
+    assert (tmp_path / "mine").read_text() == "{}"
