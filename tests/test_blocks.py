@@ -24,8 +24,9 @@ NOT_RUN = {
     r"|gcloud (auth|services)|gcp:|gcpkms:|--project[ =]acme|--stack[ =]dev|gs://acme|--location=|gcloud ai .*--filter",
     "lasts for minutes: tests/engine and tests/components/rehearsal do the same": r"make (up|test|-s template)"
     r"|pulumi up|vertex-training (run|rehearse)",
-    "is about a stack, a job or a file of the reader's": r"pulumi (config|stack|preview|import)|vertex-training review"
-    r"|vertex-emulator (logs|shell|tensorboard|exec -- pytest)|eval \"\$\(vertex-emulator env\)\"|tensorboard",
+    "is about a stack, a job or a file of the reader's": r"pulumi (config|stack|state|preview|import)"
+    r"|vertex-training review|vertex-emulator (logs|shell|tensorboard|exec -- pytest)"
+    r"|eval \"\$\(vertex-emulator env\)\"|tensorboard",
 }
 """Why commands are parsed only: a reason, and the words by which a block has it."""
 
