@@ -4,6 +4,7 @@ import fnmatch
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import lru_cache
 
 from pydantic_core import SchemaError, SchemaValidator, core_schema
@@ -14,6 +15,7 @@ from vertex_emulator.times import parse_time
 PATTERN_OPERATORS = ("=~", "!~")
 """The operators whose value is a regular expression."""
 _MAX_DEPTH = 50
+_NUMBER = re.compile(r"-?\d{1,400}(\.\d{1,400})?([eE][+-]?\d{1,3})?", re.ASCII)
 
 
 class Filter:
@@ -103,12 +105,21 @@ def _holds(actual: str | None, operator: str, expected: str) -> bool:
         return fnmatch.fnmatchcase(actual, re.sub(r"[\[?]", lambda special: f"[{special[0]}]", expected))
     if operator == "=~":
         return compile_pattern(expected).isinstance_python(actual)
+    order = _order(actual, expected, is_equality=operator == "=")
+    return {"=": order == 0, "<": order < 0, "<=": order <= 0, ">": order > 0, ">=": order >= 0}[operator]
+
+
+def _order(actual: str, expected: str, *, is_equality: bool) -> int:
+    """Compare two texts: as times or as numbers if both are, else as texts. Return -1, 0 or 1.
+
+    An equality is never one of numbers: the labels `1e2` and `100` are two.
+    """
     times = parse_time(actual), parse_time(expected)
     if times[0] is not None and times[1] is not None:
-        order = (times[0] > times[1]) - (times[0] < times[1])
-    else:
-        order = (actual > expected) - (actual < expected)
-    return {"=": order == 0, "<": order < 0, "<=": order <= 0, ">": order > 0, ">=": order >= 0}[operator]
+        return (times[0] > times[1]) - (times[0] < times[1])
+    if not is_equality and _NUMBER.fullmatch(actual) and _NUMBER.fullmatch(expected):
+        return int(Decimal(actual).compare(Decimal(expected)))
+    return (actual > expected) - (actual < expected)
 
 
 @lru_cache(maxsize=100)

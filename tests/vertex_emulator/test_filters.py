@@ -57,6 +57,30 @@ def test_filter_without_match_excludes_job(text: str) -> None:
     assert not parse(text).matches(JOB.get)
 
 
+NUMBERS = {"labels.k": "10", "labels.small": "-1.5", "labels.e": "1e2", "labels.word": "v10"}
+
+
+@pytest.mark.parametrize(
+    ("text", "matches"),
+    [
+        ("labels.k>9", True),
+        ("labels.k<9", False),
+        ("labels.k>=10.0", True),
+        ('labels.k<"11"', True),
+        ("labels.small<-1", True),
+        ("labels.e>99", True),
+        ("labels.e=100", False),
+        ("labels.k=10.0", False),
+        ("labels.word>v9", False),
+        ("labels.k>9x", False),
+        ("labels.k<1e999", True),
+        (f"labels.k<{'9' * 400}", True),
+    ],
+)
+def test_numbers_have_the_order_of_numbers(text: str, matches: bool) -> None:
+    assert parse(text).matches(NUMBERS.get) is matches
+
+
 def test_or_binds_tighter_than_and() -> None:
     # (false AND true) OR true would pass; false AND (true OR true) does not.
     assert not parse("state=X AND labels.team=vision OR labels.team=vision").matches(JOB.get)
