@@ -7,6 +7,8 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from vertex_api import credentials
@@ -26,6 +28,8 @@ from vertex_api.retry import DISABLED_API
 MAX_PAGES, MAX_LIST_BYTES, MAX_LIST_SECONDS = 1_000, 256 << 20, 600.0
 """Of a list: 100,000 jobs."""
 _ID = re.compile(r"[\w-]+")
+FOREIGN_TYPES = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError)
+"""What Google's libraries raise for answers of other types than the API's, such as an `error` that is a text."""
 _FOREIGN = "what answers is not the API, or a proxy stands before it"
 
 
@@ -72,6 +76,14 @@ def read_job(message: Any, kind: Kind, parent: str) -> JobJson:
     return job
 
 
+def check_operation(operation: Any, parent: str) -> None:
+    """Raise Unavailable for an operation that goes on elsewhere, which a later call would ask for."""
+    region = re.escape(parent.rpartition("/")[2])
+    expected = rf"projects/[^/]+/locations/{region}/([\w-]+/[\w-]+/)*operations/[\w-]+"
+    if not operation.done and not re.fullmatch(expected, operation.name):
+        raise Unavailable(f'what answers is not the API: it names "{operation.name[:200]}" as an operation')
+
+
 def bounded_pages(pager: Any) -> Iterator[Any]:
     """Yield the pages of a list. Raises Unavailable for lists that do not end."""
     began, size = time.monotonic(), 0
@@ -115,8 +127,9 @@ def translate_errors() -> Iterator[None]:
     from google.auth import exceptions as auth
     from google.protobuf import json_format
 
-    from vertex_api.transport import AnswerRefused
+    from vertex_api import transport
 
+    before = transport.answers()
     try:
         yield
     # The API's own answers.
@@ -135,7 +148,7 @@ def translate_errors() -> Iterator[None]:
         raise Unavailable(_FOREIGN) from error
     except TimeoutError as error:
         raise OperationUnfinished("what the service has accepted is still not done") from error
-    except AnswerRefused as error:
+    except transport.AnswerRefused as error:
         raise Unavailable(str(error)) from error
     except (requests.RequestException, auth.TransportError) as error:
         message = f"no answer from {_address(error)}: {_root_cause(error)}"
@@ -143,8 +156,9 @@ def translate_errors() -> Iterator[None]:
     except auth.GoogleAuthError as error:
         message = f"no valid Google credentials: {credentials.explain(error)}"
         raise PermissionDenied(message) from error
-    except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
-        # What the libraries above raise for answers of other types than the API's, such as an `error` that is a text.
+    except FOREIGN_TYPES as error:
+        if not transport.is_of_answer(error, before):
+            raise
         raise Unavailable(_FOREIGN) from error
 
 
@@ -168,13 +182,29 @@ def _too_many_requests(error: Any) -> VertexError:
 def _retry_after(error: Any) -> float | None:
     """Return for how long the service asks to wait: by the header `Retry-After`, or a `google.rpc.RetryInfo`."""
     headers: Mapping[str, str] = getattr(error.response, "headers", None) or {}
+    asked = headers.get("Retry-After", "")
     details = [detail for detail in getattr(error, "details", None) or [] if isinstance(detail, Mapping)]
     infos = [detail for detail in details if str(detail.get("@type", "")).endswith("google.rpc.RetryInfo")]
     delays = [str(info.get("retryDelay", "")).removesuffix("s") for info in infos]
-    for text in (headers.get("Retry-After", ""), *delays):
+    for text in (asked, *delays):
         with suppress(ValueError):
             return max(0.0, float(text))
+    with suppress(ValueError, OverflowError):
+        return max(0.0, _seconds_since_1970(asked) - _now(headers))
     return None
+
+
+def _now(headers: Mapping[str, str]) -> float:
+    """Return the time by the clock of the service, which differs from this machine's, or else by this machine's."""
+    with suppress(ValueError, OverflowError):
+        return _seconds_since_1970(headers.get("Date", ""))
+    return time.time()
+
+
+def _seconds_since_1970(date: str) -> float:
+    """Return the time of an HTTP date (RFC 9110). Raises ValueError and OverflowError."""
+    moment = parsedate_to_datetime(date)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def _shorten(error: Any) -> str:

@@ -119,6 +119,7 @@ class Client:
                 raise
 
         if operation := self._caller.call("delete", start):
+            answers.check_operation(operation.operation, location_name(name.project, name.region))
             self._call("get", lambda: operation.result(timeout=CALL_TIMEOUT))
 
     def list_executions(self, workflow: str) -> Sequence[JobJson]:

@@ -6,6 +6,7 @@ timeout is that of one read. Google's APIs need none of it.
 
 import threading
 from contextlib import suppress
+from traceback import walk_tb
 from typing import Any
 
 import requests
@@ -16,6 +17,9 @@ MAX_ANSWER_BYTES = 64 << 20
 MAX_SECONDS = 120.0
 """Of a call from its start to the last byte of its answer."""
 _BLOCK_BYTES = 64 << 10
+_READERS = {"google", "proto", "requests", "requests_toolbelt", "urllib3"}
+"""The libraries that read answers."""
+_answered = threading.local()
 
 
 class AnswerRefused(requests.RequestException):
@@ -52,6 +56,7 @@ class BoundedAdapter(HTTPAdapter):
             raise AnswerRefused(f"{address} has not answered in full within {seconds:.0f} s", request=request)
         if isinstance(outcome[0], BaseException):
             raise outcome[0]
+        _answered.count = answers() + 1
         return outcome[0]
 
 
@@ -60,6 +65,22 @@ def mount(session: Any, seconds: float | None = None) -> Any:
     for scheme in ("https://", "http://"):
         session.mount(scheme, BoundedAdapter(seconds))
     return session
+
+
+def answers() -> int:
+    """Return how many answers this thread has got."""
+    return getattr(_answered, "count", 0)
+
+
+def is_of_answer(error: BaseException, answers_before: int) -> bool:
+    """Whether a library raised an error for an answer since `answers_before`, or for one to a request for a token.
+
+    Any other is a mistake in a program, here or in the caller's, and no outage: it must not be tried again.
+    """
+    modules = [str(frame.f_globals.get("__name__", "")) for frame, _ in walk_tb(error.__traceback__)]
+    is_of_library = any(name.partition(".")[0] in _READERS for name in modules)
+    is_of_token = any(name.startswith(("google.auth.", "google.oauth2.")) for name in modules)
+    return is_of_library and (is_of_token or answers() > answers_before)
 
 
 def _read(response: requests.Response, address: str) -> requests.Response:

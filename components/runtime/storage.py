@@ -9,9 +9,10 @@ import stat
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from itertools import islice
-from typing import IO, Any, Protocol
+from typing import IO, Any, Protocol, TypeVar
 
 from vertex_api import credentials
 from vertex_api.client import Endpoint
@@ -22,6 +23,7 @@ from ..own import emulator_data
 from . import emulator
 from .target import LOCAL_PREFIX
 
+Value = TypeVar("Value")
 _TYPE = "application/gzip"
 MAX_UPLOAD_SECONDS = 3600.0
 MAX_READ_SECONDS = 10.0
@@ -241,15 +243,16 @@ class _CloudReader:
             blob = _blob_of(self.client, uri)
             try:
                 blob.reload(**self.limits)
-                start = max(0, blob.size - max_bytes) if from_end else 0
-                end = min(blob.size, start + max_bytes) - 1
+                size, updated = _require(blob.size, int), _require(blob.updated, datetime)
+                start = max(0, size - max_bytes) if from_end else 0
+                end = min(size, start + max_bytes) - 1
                 # A range of an empty object cannot be satisfied.
                 content = (
                     blob.download_as_bytes(start=start, end=end, checksum=None, **self.limits) if end >= 0 else b""
                 )
             except NotFound:
                 return None
-            return Found(content[:max_bytes], blob.updated.timestamp(), blob.size)
+            return Found(content[:max_bytes], updated.timestamp(), size)
 
     def objects(self, folder_uri: str, most: int) -> list[Entry]:
         from google.api_core.exceptions import NotFound
@@ -261,7 +264,10 @@ class _CloudReader:
                 found = self.client.list_blobs(bucket, prefix=folder, max_results=most, fields=fields, **self.limits)
                 # The service puts as many into the first page; what puts fewer could do so without end.
                 page = next(found.pages, ())
-                return [Entry(blob.name.removeprefix(folder), blob.updated.timestamp()) for blob in page]
+                return [
+                    Entry(_require(blob.name, str).removeprefix(folder), _require(blob.updated, datetime).timestamp())
+                    for blob in page
+                ]
             except NotFound:
                 return []
 
@@ -293,9 +299,8 @@ def listing(full_location_name: str, bucket: str, prefix: str) -> Iterator[Liste
     ):
         found = client.list_blobs(bucket, prefix=prefix or None, fields=_LISTED_FIELDS, timeout=MAX_LIST_SECONDS)
         for blob in _of_bucket(bucket, found):
-            if not (blob.crc32c and isinstance(blob.size, int)):
-                raise ValueError("an object has a size and a checksum")
-            yield Listed(str(blob.name), blob.size, _generation(blob), str(blob.crc32c), str(blob.md5_hash or ""))
+            name, size, crc32c = _require(blob.name, str), _require(blob.size, int), _require(blob.crc32c, str)
+            yield Listed(name, size, _generation(blob), crc32c, str(blob.md5_hash or ""))
 
 
 def _of_bucket(bucket: str, blobs: Iterator[Any]) -> Iterator[Any]:
@@ -309,10 +314,19 @@ def _of_bucket(bucket: str, blobs: Iterator[Any]) -> Iterator[Any]:
 
 
 def _generation(blob: Any) -> str:
-    """Return the generation of an object, which all objects have. Raises ValueError for an answer without one."""
-    if not blob.generation:
-        raise ValueError("an object has a generation")
-    return str(blob.generation)
+    """Return the generation of an object, which all objects have. Raises _Foreign for an answer without one."""
+    return str(_require(blob.generation, int))
+
+
+class _Foreign(ValueError):
+    """What answers is not Cloud Storage."""
+
+
+def _require(value: Any, type_: type[Value]) -> Value:
+    """Return what all objects have, such as a name and a size. Raises _Foreign for an answer without it."""
+    if not isinstance(value, type_) or value == "":
+        raise _Foreign
+    return value
 
 
 @contextmanager
@@ -362,7 +376,9 @@ def _errors_in_one_line(uri: str, role: str, after_loss: str) -> Iterator[None]:
     from google.auth.exceptions import GoogleAuthError
 
     from vertex_api import transport
+    from vertex_api.answers import FOREIGN_TYPES
 
+    before = transport.answers()
     try:
         yield
     except GoogleAuthError as error:
@@ -376,8 +392,9 @@ def _errors_in_one_line(uri: str, role: str, after_loss: str) -> Iterator[None]:
         ) from error
     except transport.AnswerRefused as error:
         raise UploadFailed(f"{uri}: {error}") from error
-    except (ValueError, TypeError, AttributeError, LookupError, RecursionError) as error:
-        # What Google's client raises for answers of other types than the API's.
+    except FOREIGN_TYPES as error:
+        if not (isinstance(error, _Foreign) or transport.is_of_answer(error, before)):
+            raise
         raise UploadFailed(f"{uri}: what answers is not Cloud Storage, or a proxy stands before it") from error
     except (RetryError, requests.RequestException) as error:
         raise UploadFailed(f"{uri}: the connection to Cloud Storage was lost; {after_loss}") from error

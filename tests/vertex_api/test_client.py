@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from google.protobuf import json_format
 
 from tests.vertex_api.clock import Clock
 from tests.vertex_api.jobs import job_of
@@ -66,7 +67,7 @@ def server() -> Iterator[ThreadingHTTPServer]:
             answer = api.pages.get(query.get("pageToken", [""])[0], api.answer)
             status, answer, headers = api.first.pop(0) if api.first else (api.status, answer, {})
             text = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-            self.send_response(status)
+            self.send_response_only(status)
             for name, value in headers.items():
                 self.send_header(name, value)
             self.send_header("content-length", str(len(text)))
@@ -329,13 +330,74 @@ def test_a_disabled_api_is_waited_for_by_lists(api: Api, client: Client, clock: 
     [
         (503, {"error": {"code": 503, "message": "x"}}, {"Retry-After": "17"}),
         too_many(RATE_LIMIT, {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "17s"}),
+        (
+            503,
+            {"error": {"code": 503, "message": "x"}},
+            {"Date": "Fri, 27 Nov 2026 23:59:50 GMT", "Retry-After": "Sat, 28 Nov 2026 00:00:07 GMT"},
+        ),
     ],
-    ids=["Retry-After", "RetryInfo"],
+    ids=["Retry-After", "RetryInfo", "a date"],
 )
 def test_the_service_may_say_when_to_try_again(answer: Any, api: Api, client: Client, clock: Clock) -> None:
     api.first, api.answer = [answer], HELD
     client.require(NAME)
     assert clock.naps == [17.0]
+
+
+YEAR = str(366 * 24 * 3600)
+
+
+@pytest.mark.parametrize(
+    ("asked", "naps"),
+    [
+        (YEAR, 0),
+        ("1e400", 0),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", 0),
+        ("-5", 1),
+        ("nan", 1),
+        ("Thu, 01 Jan 1970 00:00:00 GMT", 1),
+        ("Fri, 99 Foo 2026", 1),
+        ("soon", 1),
+    ],
+)
+def test_no_service_makes_a_run_wait_without_end(asked: str, naps: int, api: Api, client: Client, clock: Clock) -> None:
+    """What asks for more than a run would wait ends it at once."""
+    api.first, api.answer = [(503, {"error": {"code": 503, "message": "x"}}, {"Retry-After": asked})], HELD
+    try:
+        assert client.require(NAME) == HELD
+    except errors.Unavailable:
+        assert naps == 0
+    assert len(clock.naps) == naps and sum(clock.naps) < 2
+
+
+MISTAKES: dict[str, Callable[[], object]] = {
+    "of types": lambda: len(7),  # type: ignore[arg-type]
+    "of a name": lambda: getattr(7, "missing"),  # noqa: B009
+    "of a key": lambda: {}["missing"],
+    "of a value": lambda: int("x"),
+    "of an argument of a library": lambda: json_format.ParseDict(7, 7),  # type: ignore[type-var]
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+@pytest.mark.parametrize("is_after_answer", [False, True])
+def test_a_mistake_of_ours_is_no_outage(
+    is_after_answer: bool, mistake: str, api: Api, client: Client, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_after_answer and "library" in mistake:
+        return  # told from a wrong answer by nothing
+    send = client._send
+
+    def mistaken(*arguments: Any) -> Any:
+        if is_after_answer:
+            send(*arguments)
+        return MISTAKES[mistake]()
+
+    monkeypatch.setattr(client, "_send", mistaken)
+    api.replies(HELD)
+    with pytest.raises((TypeError, AttributeError, KeyError, ValueError)) as failure:
+        client.require(NAME)
+    assert not isinstance(failure.value, errors.VertexError) and not clock.naps
 
 
 def test_a_deletion_whose_answer_was_lost_is_done(api: Api, client: Client) -> None:

@@ -296,6 +296,14 @@ def test_jobs_elsewhere_are_not_taken(
     assert fail(calls[name]).startswith("what answers is not the API: it names ")
 
 
+def test_a_reader_blames_no_service_for_mistakes(server: Hostile, calls: dict[str, Callable[[], object]]) -> None:
+    with pytest.raises(TypeError), CloudStorage().reader() as read:
+        read.objects("gs://bucket/folder/", 100)
+        len(7)  # type: ignore[arg-type]
+    with pytest.raises(AttributeError), CloudStorage().reader() as read:
+        read.objects(7, 100)  # type: ignore[arg-type]
+
+
 def test_an_operation_elsewhere_is_not_followed(server: Hostile, calls: dict[str, Callable[[], object]]) -> None:
     server.behaviour = hostile.as_json({"name": "//evil.example/v1/operations/1"})
     fail(calls["delete"])
