@@ -26,6 +26,7 @@ from ..review import changes
 from ..review.commands import read
 from ..review.document import PreviewDocument
 from ..schema import shapes
+from ..schema.source import explain_written
 from ..settings.offline import NoStack
 from ..settings.settings import Settings
 from . import checkout, drill, inputs, report
@@ -74,6 +75,8 @@ def rehearse(options: Options) -> int:
         save = options.save.absolute() if options.save else None
         if save and not save.parent.is_dir():
             raise RunRefused(f"--save: there is no folder {save.parent}; make it first")
+        if save and (message := explain_written(Path.cwd(), save)):
+            raise RunRefused(f"--save: {message}")
         objects = options.inputs.absolute() if options.inputs else None
         source = Source.read(Path.cwd(), options.stack or (preview.stack if preview else None), options.secret)
         os.chdir(source.root)

@@ -17,6 +17,7 @@ from vertex_api.names import short_state
 from ..errors import ComponentError
 from ..own import RUNS
 from ..plan.training import Training
+from ..schema.source import explain_written
 from ..settings.offline import NoStack
 from ..settings.settings import Settings
 from ..trees import copy_file, require_space
@@ -53,6 +54,8 @@ def run(name: str, stack: str | None, assignments: Sequence[str], secrets: Seque
             raise RunRefused(f"{name} {missing}")
         output = output.absolute() if output else None
         os.chdir(source.root)
+        if message := explain_written(source.root, output or source.root / RUNS):
+            raise RunRefused(f"--output: {message}")
         with throw_away() as folder:
             return _run(Runner(source, folder, partial(print, flush=True)), settings, chain, output)
     except (ComponentError, NoStack, VertexError) as error:

@@ -169,7 +169,7 @@ class EmulatorBuckets:
             with suppress(FileExistsError):
                 buckets.parent.mkdir(mode=0o700, parents=True)
             buckets.mkdir(exist_ok=True)
-        folder = os.open(buckets, os.O_RDONLY | os.O_DIRECTORY)
+        folder = os.open(buckets, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
             for name in object_uri.removeprefix("gs://").split("/")[:-1]:
                 is_new = create and _make_folder(name, folder)

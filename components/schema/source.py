@@ -1,5 +1,6 @@
 """SourceFile: a YAML or JSON file that a user wrote, read strictly with libyaml, which knows the line of each key."""
 
+import os
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -131,6 +132,18 @@ def explain_outside(root: Path, path: str) -> str | None:
         f'"{path}" leads out of {folder.name}/; move it there, or run `git init` in a folder that has both: files '
         "outside of a project's git checkout are not read"
     )
+
+
+def explain_written(root: Path, file: Path) -> str | None:
+    """Return why a file that a user names is not written to: it is in the checkout of `root`, and a link leads out.
+
+    A branch may bring such a link. Where a user names a place outside, it is what the user wants.
+    """
+    top = checkout(root)
+    folder = Path(os.path.realpath(file))
+    if not Path(os.path.abspath(file)).is_relative_to(top) or folder.is_relative_to(top):  # noqa: PTH100
+        return None
+    return f"{file} leads out of {top.name}/ by a link ({folder}); remove the link, or name that place"
 
 
 def parse(content: bytes) -> Any:

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 from vertex_training.cli import main
+from vertex_training.rehearsal.rehearse import Options, rehearse
 from vertex_training.rehearsal.run import _report, run
 from vertex_training.rehearsal.runner import Ended, RunRefused
 from vertex_training.rehearsal.target import throw_away
+from vertex_training.schema import source
 
 from tests.vertex_emulator.running import IMAGE, until
 from vertex_api.job import Job
@@ -64,6 +66,21 @@ def test_only_files_of_a_job_are_copied(tmp_path: Path) -> None:
     copied = {path.name: path.stat().st_mode & 0o7100 for path in (tmp_path / "out").iterdir()}
     assert copied == {"weights.bin": 0, "run": 0o100}
     assert [file.name for file in found.tree.files] == ["run", "weights.bin"]
+
+
+def test_outputs_and_reports_stay_in_the_checkout(
+    project: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project("  train: " + job("pass"))
+    (mine := tmp_path / "mine").mkdir()
+    Path("runs").symlink_to(mine)
+    Path("base.json").symlink_to(mine / "key")
+    assert run("train", None, [], [], None) == 2
+    assert f"--output: {Path.cwd() / 'runs'} leads out of project/ by a link ({mine}); " in capsys.readouterr().err
+    assert rehearse(Options(save=Path("runs/x.json"))) == rehearse(Options(save=Path("base.json"))) == 2
+    assert f"--save: {Path.cwd() / 'base.json'} leads out of project/ by a link " in capsys.readouterr().err
+    assert source.explain_written(Path.cwd(), tmp_path / "outside" / "x") is None
+    assert source.explain_written(Path.cwd(), Path("made/x")) is None
 
 
 def test_outputs_larger_than_the_disk_are_refused(tmp_path: Path) -> None:
