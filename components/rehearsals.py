@@ -78,7 +78,8 @@ class JobReport(TypedDict, total=False):
     `metrics` of a search are those of its best trial, and `parameters` what that trial had.
 
     `missingMetrics` are those that a search or the base needs, and that it did not report, though nothing cut it short.
-    `missingInputs` are objects that it names, and that were in no bucket when it had ended.
+    `missingInputs` are objects that it names, and that were in no bucket when it had ended. `notes` are what is to be
+    said of a job that succeeded.
     """
 
     name: Required[str]
@@ -98,6 +99,7 @@ class JobReport(TypedDict, total=False):
     hosts: list[str]
     base: Base
     drills: list[Drill]
+    notes: list[str]
 
 
 class Rehearsal(TypedDict, total=False):

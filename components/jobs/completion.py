@@ -4,7 +4,7 @@ Jobs are polled by one list call per collection. A job that fails is reported wi
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from math import inf
@@ -29,6 +29,8 @@ from .failures import MAX_NAMES, WAIT_REASONS, age_in_minutes, wait_reason
 from .identity import covering, stack_filter
 
 HEARTBEAT_SECONDS = 60.0
+MAX_NOTED = 20
+"""Of how many jobs that have succeeded more is said than that: many that end at once would flood the screen."""
 UNDECLARED_MESSAGE = (
     "still running, though no longer declared: {}. Pulumi deletes such resources last, and not after a failure: "
     "`pulumi up --continue-on-error` deletes them all the same"
@@ -138,10 +140,13 @@ def wait(
         measured |= values
         _print(lines)
         if all(map(_has_ended, jobs.values())):
-            for name, job in jobs.items():
-                _print([f"{name}: {note}" for note in failures.metric_notes(job.get(TUNING_JOB, job))])
             results = {name: lookup.shown_results(parent, job) for name, job in jobs.items()}
+            new = {name: job for name, job in jobs.items() if name not in earlier}
+            empty = metrics.without_model(parent, new)
+            _print(_notes(parent, new, empty))
             for name, result in results.items():
+                if name in empty or metrics.NO_MODEL in earlier.get(name, {}):
+                    result[metrics.NO_MODEL] = True
                 if name in measured:
                     result["metrics"] = measured[name]
                 if took := earlier.get(name, {}).get(runs.TOOK) or runs.took(parent, jobs[name], measured.get(name)):
@@ -153,6 +158,17 @@ def wait(
         remaining = (deadlines.get(name, inf) - waited for name in pending)
         # Often for jobs of seconds on a laptop, rarely for jobs of hours.
         time.sleep(min(max(0.3, waited / 20), 15, *remaining))
+
+
+def _notes(parent: str, jobs: Mapping[str, JobJson], empty: Collection[str]) -> list[str]:
+    """Return what is to be said of searches that have succeeded, and of jobs that wrote no model (`empty`)."""
+    api = target.resolve(parent)
+    notable = [name for name, job in jobs.items() if name in empty or "studySpec" in job.get(TUNING_JOB, job)]
+    return [
+        f"{name}: {note}"
+        for name in notable[:MAX_NOTED]
+        for note in failures.success_notes(api, jobs[name], is_empty=name in empty)
+    ]
 
 
 def _has_ended(job: JobJson) -> bool:

@@ -14,7 +14,7 @@ from vertex_api.errors import (
     VertexError,
     without_log_link,
 )
-from vertex_api.job import TUNING_JOB, Job, stored_job
+from vertex_api.job import MODEL_DIR, TUNING_JOB, Job, job_results, stored_job
 from vertex_api.names import SERVICE_TASK, JobJson, ResourceName, join_names, short_state
 from vertex_api.pipelines import backing_job_name
 from vertex_api.retry import find_propagation
@@ -83,6 +83,27 @@ def _trial_lines(reasons: Mapping[str, str], said: str) -> Iterator[str]:
             yield f"  {'trial' if len(of_trials) == 1 else 'trials'} {', '.join(of_trials)}: {reason}"
     if len(reasons) > MAX_TRIALS:
         yield f"  and {len(reasons) - MAX_TRIALS} more trials failed"
+
+
+def success_notes(api: Target, job: JobJson, *, is_empty: bool) -> list[str]:
+    """Return what is to be said of a job that has succeeded: it wrote no model, trials failed, what the emulator found.
+
+    `is_empty` says that there is nothing in the folder of its model.
+    """
+    tuning_job = job.get(TUNING_JOB, job)
+    notes = [*metric_notes(tuning_job), *_failed_trials(tuning_job)]
+    if is_empty:
+        notes.append(f"succeeded, and wrote no model: {job_results(job)[MODEL_DIR]} is empty")
+    return [*notes, *findings(api, ResourceName.parse(backing_job_name(job) or job["name"]))]
+
+
+def _failed_trials(job: JobJson) -> Iterator[str]:
+    failed = [row for row in trial_summaries(job) if row["state"] == "INFEASIBLE"]
+    lost = {id_ for ids in unreported_metrics(job).values() for id_ in ids} if failed else set()
+    if failed := [row for row in failed if row["id"] not in lost]:  # those have a line of their own
+        reason = without_log_link(failed[-1].get("infeasibleReason", "")) or "no reason is given"
+        ids = join_names([row["id"] for row in failed])
+        yield f"{len(failed)} of {count_ended(job)} trials failed ({ids}), the last: {reason}"
 
 
 def findings(api: Target, job: ResourceName) -> list[str]:

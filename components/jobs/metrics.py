@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 from vertex_api import metrics
-from vertex_api.job import training_of
+from vertex_api.job import MODEL_DIR, job_results, training_of
 from vertex_api.jobspec import output_folder
-from vertex_api.metrics import Reader
+from vertex_api.metrics import MAX_LISTED, Reader
 from vertex_api.names import JobJson
 from vertex_api.studies import find_best
 
@@ -18,6 +18,8 @@ from ..runtime import storage
 from .failures import MAX_NAMES
 from .runs import TOOK
 
+NO_MODEL = "modelDirIsEmpty"
+"""The key of a result that says that a job has succeeded and has written no model."""
 MAX_SHOWN = 6
 """How many metrics of a job a line names."""
 _THREADS = 8
@@ -61,6 +63,30 @@ def read(parent: str, jobs: Mapping[str, JobJson]) -> tuple[dict[str, dict[str, 
     return found | read, [*lines, *problems[:MAX_NAMES]]
 
 
+def without_model(parent: str, jobs: Mapping[str, JobJson]) -> list[str]:
+    """Return those of the jobs that have succeeded, by name, and have written nothing to the folder of their model.
+
+    What an earlier run has left there does not count. A store that refuses says nothing of any job.
+    """
+    folders: dict[str, tuple[str, float]] = {}
+    for name, job in jobs.items():
+        # A pipeline that uploads a model fails without one.
+        if "modelToUpload" not in job and (folder := job_results(job).get(MODEL_DIR)):
+            folders[name] = (folder, datetime.fromisoformat(job["createTime"]).timestamp())
+    if not folders:
+        return []
+
+    def is_empty(folder: str, since: float) -> bool:
+        return not any(each.updated >= since for each in reader.objects(folder, MAX_LISTED))
+
+    try:
+        with storage.store(parent).reader() as reader, ThreadPoolExecutor(min(_THREADS, len(folders))) as pool:
+            found = [*pool.map(is_empty, *zip(*folders.values(), strict=True))]
+    except UploadFailed:
+        return []
+    return [name for name, empty in zip(folders, found, strict=True) if empty]
+
+
 def _of_run(reader: Reader, job_spec: Mapping[str, Any], since: float) -> tuple[dict[str, float], str]:
     """Return the metrics of a run, or what is wrong with its file. Raises UploadFailed."""
     try:
@@ -78,5 +104,7 @@ def _line(name: str, values: Mapping[str, float]) -> str:
 
 def keep(results: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
     """Return results with what is read only once, from earlier ones of the same jobs: metrics, and what they took."""
-    kept = {name: {key: each[key] for key in ("metrics", TOOK) if key in each} for name, each in earlier.items()}
+    kept = {
+        name: {key: each[key] for key in ("metrics", TOOK, NO_MODEL) if key in each} for name, each in earlier.items()
+    }
     return {name: {**result, **kept.get(name, {})} for name, result in results.items()}

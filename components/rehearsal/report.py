@@ -51,6 +51,8 @@ def ended(name: str, kind: str, job: Ended, buckets: Path) -> JobReport:
     made["buckets"] = [*job.buckets]
     made["missingInputs"] = inputs.missing(job.submitted, job.written, buckets)
     made["env"] = sorted(_env(job.submitted.job_spec))
+    if job.notes:
+        made["notes"] = [_last([note]) for note in job.notes]
     return made
 
 
@@ -142,7 +144,7 @@ def _metric_texts(job: JobReport, base: Mapping[str, float]) -> Iterator[str]:
 def _notes(rehearsal: Rehearsal) -> Iterator[tuple[str, list[str]]]:
     """Yield the jobs with what else is to be said of each, in lines."""
     for job in rehearsal["jobs"]:
-        lines = job.get("reason", "").splitlines()
+        lines = [*job.get("reason", "").splitlines(), *job.get("notes", ())]
         for uri in job.get("missingInputs", ()):
             lines += [f"found no {uri}; if it is an input:", f"  {inputs.advice(uri, rehearsal.get('inputs', ''))}"]
         if new := job.get("newEnv"):

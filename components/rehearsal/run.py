@@ -116,7 +116,9 @@ def _report(name: str, ended: Ended, output: Path | None) -> Iterator[str]:
         parameters = ", ".join(f"{key} {truncate(str(value))}" for key, value in best["parameters"].items())
         yield f"{name}: {shown} in trial {best['id']} ({parameters})"
     files, others = ended.tree
-    if not files and not others:
+    has_outputs = bool(files or others)
+    yield from (f"{name}: {note}" for note in ended.notes if has_outputs or not note.startswith("succeeded"))
+    if not has_outputs:
         yield f"{name}: succeeded; it wrote no outputs: files stay if they are in AIP_MODEL_DIR or below /gcs"
         return
     place = output or Path(RUNS) / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"

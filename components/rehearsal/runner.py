@@ -40,7 +40,7 @@ from ..images import builders, registry
 from ..images.declaration import is_built_here
 from ..images.resource import build_context
 from ..jobs import lookup, metrics
-from ..jobs.failures import failure_report
+from ..jobs.failures import failure_report, success_notes
 from ..jobs.references import levels, result_references
 from ..packages import SourceDistribution
 from ..plan.rules import ADOPTED_IS_NOT_RUN
@@ -213,7 +213,7 @@ class Ended:
 
     `metrics` are by name. In `submitted` are stand-ins for secrets. `used` is what the emulator tells of its replicas;
     `buckets` are those that it touched, without the run's own. `written` are the output folders of the jobs that have
-    run so far.
+    run so far, `notes` what is to be said of a success.
     """
 
     job: JobJson
@@ -224,6 +224,7 @@ class Ended:
     used: Sequence[Mapping[str, Any]] = ()
     buckets: Sequence[str] = ()
     written: Sequence[str] = ()
+    notes: Sequence[str] = ()
 
     @property
     def succeeded(self) -> bool:
@@ -350,8 +351,10 @@ class Runner:
         measured, lines = metrics.read(LOCAL_PREFIX + api.parent, {training.name: whole})
         for line in () if has_failed else lines:
             self.say(line)
+        empty = () if has_failed else metrics.without_model(LOCAL_PREFIX + api.parent, {training.name: whole})
+        notes = [] if has_failed else success_notes(api, whole, is_empty=bool(empty))
         values, replicas = measured.get(training.name, {}), usage.get("replicas", ())
-        return Ended(whole, job, outputs, failure, values, replicas, touched, [*self._written])
+        return Ended(whole, job, outputs, failure, values, replicas, touched, [*self._written], notes)
 
 
 def _bucket(settings: Settings) -> str:

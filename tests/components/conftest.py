@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from vertex_training.jobs import completion, removal
+from vertex_training.jobs import completion, metrics, removal
 from vertex_training.runtime import engine, holders, target
 from vertex_training.runtime.target import LOCAL_PREFIX, EmulatorLinks, Target
 
@@ -45,6 +45,12 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     monkeypatch.setattr(removal, "time", clock)
     monkeypatch.setattr(engine, "wait_for_cancellation", clock.wait)
     return clock
+
+
+@pytest.fixture
+def models(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every job that succeeds has written a model."""
+    monkeypatch.setattr(metrics, "without_model", lambda _parent, _jobs: [])
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from vertex_training.errors import TrainingFailed
-from vertex_training.jobs import completion
+from vertex_training.jobs import completion, metrics
 from vertex_training.jobs.completion import HEARTBEAT_SECONDS, CompletionProvider, Progress
 from vertex_training.jobs.failures import LONG_WAIT_MINUTES
 from vertex_training.jobs.identity import LedgerRecord, cover, mark
@@ -29,7 +29,7 @@ BOTH = {"digits": TRAIN, "search": SEARCH}
 RUNNING, SUCCEEDED, FAILED = "JOB_STATE_RUNNING", "JOB_STATE_SUCCEEDED", "JOB_STATE_FAILED"
 FOLDER = {"baseOutputDirectory": {"outputUriPrefix": "gs://b/out"}}
 
-pytestmark = pytest.mark.usefixtures("clock")
+pytestmark = pytest.mark.usefixtures("clock", "models")
 
 
 def add_training(api: FakeClient, name: str = TRAIN, *states: str, **fields: Any) -> None:
@@ -62,6 +62,30 @@ def failure_of(**names: str) -> str:
 def test_a_result_has_state_and_model_folder(api: FakeClient) -> None:
     add_training(api, TRAIN, RUNNING, SUCCEEDED)
     assert wait(digits=TRAIN) == {"digits": {"state": SUCCEEDED, "modelDir": "gs://b/out/model/"}}
+
+
+def test_a_success_without_a_model_is_said(
+    api: FakeClient, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metrics, "without_model", lambda _, jobs: [*jobs])
+    add_training(api, TRAIN, SUCCEEDED)
+    api.logs[f"{TRAIN}/service"] = ["Job completed successfully.", f"{errors.FOUND_HERE}it is in gs:"]
+    before = wait(digits=TRAIN)
+    assert before["digits"]["modelDirIsEmpty"]
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "digits: succeeded, and wrote no model: gs://b/out/model/ is empty",
+        "digits: it is in gs:",
+    ]
+    # Once told, it is kept and not told again.
+    assert completion.wait(f"//local/{PARENT}", OWNER, {"digits": TRAIN}, {}, before) == before
+    assert "no model" not in capsys.readouterr().out
+
+
+def test_a_search_with_failed_trials_says_so(api: FakeClient, capsys: pytest.CaptureFixture[str]) -> None:
+    failed = {**trial(2, "INFEASIBLE"), "infeasibleReason": f"it exited with 1. {errors.LOG_LINK}https://x"}
+    add_search(api, SUCCEEDED, trials=[trial(1, value=0.5), failed])
+    wait(search=SEARCH)
+    assert "search: 1 of 2 trials failed (2), the last: it exited with 1.\n" in capsys.readouterr().out
 
 
 def test_without_an_output_folder_there_is_no_model(api: FakeClient) -> None:
@@ -121,7 +145,7 @@ def test_a_poll_lists_each_collection_once(api: FakeClient) -> None:
         add_training(api, name, RUNNING, SUCCEEDED)
     add_search(api, RUNNING, SUCCEEDED, trials=[])
     assert len(wait(**names, search=SEARCH)) == 51
-    assert api.calls == ["list"] * 4
+    assert api.calls == [*["list"] * 4, "log_lines"]
     filter_ = 'labels.pulumi_project="team" AND labels.pulumi_stack="dev"'
     # From the second poll on, jobs that are older than all awaited ones are not listed.
     assert set(api.filters[:2]) == {filter_}
@@ -141,7 +165,7 @@ def test_a_poll_lists_jobs_as_new_as_awaited_ones(api: FakeClient) -> None:
 def test_only_collections_that_are_waited_for_are_listed(api: FakeClient) -> None:
     add_search(api, SUCCEEDED, trials=[])
     wait(search=SEARCH)
-    assert api.calls == ["list"]
+    assert api.calls == ["list", "log_lines"]
 
 
 def test_other_jobs_of_the_stack_are_ignored(api: FakeClient) -> None:
@@ -251,7 +275,7 @@ def test_an_ended_job_is_not_polled_again(api: FakeClient) -> None:
     add_training(api, TRAIN, RUNNING, RUNNING, RUNNING, SUCCEEDED)
     add_search(api, SUCCEEDED, trials=[])
     assert wait(digits=TRAIN, search=SEARCH)["search"]["state"] == SUCCEEDED
-    assert api.calls == ["list"] * 5
+    assert api.calls == [*["list"] * 5, "log_lines"]
 
 
 def test_an_unlabelled_job_is_read_by_name(api: FakeClient) -> None:

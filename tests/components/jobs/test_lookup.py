@@ -16,7 +16,7 @@ JOB, STUDY, MODEL = f"{PARENT}/customJobs/3", f"{PARENT}/hyperparameterTuningJob
 FOLDER = {"outputUriPrefix": "gs://b/out"}
 RUNNING, DONE = "PIPELINE_STATE_RUNNING", "PIPELINE_STATE_SUCCEEDED"
 
-pytestmark = pytest.mark.usefixtures("clock")
+pytestmark = pytest.mark.usefixtures("clock", "models")
 
 
 def add_training(api: FakeClient, *states: str, **fields: Any) -> None:
@@ -54,7 +54,7 @@ def test_a_tuning_pipeline_s_trials_take_one_list(api: FakeClient) -> None:
     add_training(api, DONE)
     add_search(api, DONE)
     result = wait(digits=TRAIN, search=SEARCH)["search"]
-    assert api.calls == ["list", "list"]
+    assert api.calls == ["list", "list", "log_lines"]
     assert (result["state"], result["backingJob"]) == (DONE, STUDY)
     assert result["bestTrial"]["id"] == "2"
     assert [row["id"] for row in result["trials"]] == ["1", "2"]
@@ -70,7 +70,7 @@ def test_without_tuning_no_further_call_is_made(api: FakeClient) -> None:
 def test_an_unlabelled_search_is_read_by_name(api: FakeClient) -> None:
     add_search(api, DONE, labels={})
     assert wait(search=SEARCH)["search"]["bestTrial"]["id"] == "2"
-    assert api.calls == ["list", "list", "get"]
+    assert api.calls == ["list", "list", "get", "log_lines"]
 
 
 def test_a_deleted_search_leaves_no_trials(api: FakeClient) -> None:

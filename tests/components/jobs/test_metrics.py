@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from vertex_training.jobs import completion
 from vertex_training.jobs.completion import CompletionProvider
-from vertex_training.jobs.metrics import read
+from vertex_training.jobs.metrics import read, without_model
 
 from tests.blocks import taken
 from tests.components.fakes import NOON, FakeClient
@@ -160,6 +160,17 @@ def test_cloud_storage_has_them_by_the_same_rule(cloud: CloudStorageStandIn) -> 
     _, lines = read(CLOUD, {"train": JOB})
     assert lines == ["train: its metrics are not read: gs://b/out/model/metrics.json: it has more than 64 KiB"]
     assert cloud.downloaded <= 70_000
+
+
+def test_a_model_is_what_this_job_has_written(bucket: Path, cloud: CloudStorageStandIn) -> None:
+    uploads = {**JOB, "modelToUpload": {}}
+    jobs = {"train": JOB, "bare": {**JOB, "jobSpec": {}}, "uploads": uploads}
+    assert without_model(LOCAL, jobs) == without_model(CLOUD, jobs) == ["train"]
+    write(bucket / "out" / "model", {}, updated=NOON - 1)
+    assert without_model(LOCAL, jobs) == ["train"]
+    write(bucket / "out" / "model", {})
+    cloud.objects["b", "out/model/weights"], cloud.updated = b"1", NOON + 1
+    assert without_model(LOCAL, jobs) == without_model(CLOUD, jobs) == []
 
 
 def test_long_event_files_are_read_from_their_end(cloud: CloudStorageStandIn, bucket: Path) -> None:

@@ -92,6 +92,19 @@ def test_outputs_larger_than_the_disk_are_refused(tmp_path: Path) -> None:
     assert [*(tmp_path / "out").iterdir()] == []
 
 
+def test_a_model_lost_in_its_container_is_told(
+    project: Write, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    script = "import os; p = os.environ['AIP_MODEL_DIR']; os.makedirs(p); open(p + 'weights', 'w').write('1')"
+    project("  train: " + job(script))
+    assert run("train", None, [], [], tmp_path / "out") == 0
+    lines = capfd.readouterr().out.splitlines()
+    lost = "workerpool0-0 has written to the folder /gs: of its container, where all is lost, here and on Vertex AI: "
+    assert any(line.startswith(f"train: {lost}AIP_MODEL_DIR is a URI, no path; write to ") for line in lines)
+    assert any(f"On this machine: {lost}" in line for line in lines)
+    assert lines[-1].startswith("train: succeeded; it wrote no outputs: ")
+
+
 def test_the_page_sets_an_item_of_a_list(project: Write, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (shown,) = re.findall(r"vertex-training (run .*args\[0\].*)", PAGE.read_text())
     project("  digits: " + job("import sys; print('args', *sys.argv[1:])", "--epochs=9", "b"))
