@@ -7,7 +7,8 @@ import json
 import posixpath
 import re
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import tomllib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +21,8 @@ from .context import BuildContext, included
 PACKAGE_FOLDER = "package"
 """The folder of the build context that holds the files, so that none of them can replace the Dockerfile."""
 _WORKDIR, _HOME = "/usr/app", "/home"
-_SETUP, _REQUIREMENTS = "setup.py", "requirements.txt"
+_SETUP, _REQUIREMENTS, _PROJECT = "setup.py", "requirements.txt", "pyproject.toml"
+_MAX_PROJECT_BYTES = 1 << 20
 _SETUP_INPUTS = ("setup.cfg", "pyproject.toml", "MANIFEST.in", "README.md", "README.rst", "README", _REQUIREMENTS)
 """Files that a setup.py often reads."""
 _INSTALL_FILES = (_SETUP, _REQUIREMENTS)
@@ -51,7 +53,8 @@ class PackageContext(BuildContext):
 
     @cached_property
     def _recipe(self) -> "Recipe":
-        return Recipe(self.package, copyable(self.folder, self.package))
+        found = copyable(self.folder, self.package)
+        return Recipe(self.package, found, project_dependencies(self.folder, self.package, found))
 
 
 def copyable(folder: Path, package: shapes.Package) -> set[str]:
@@ -67,6 +70,31 @@ def copyable(folder: Path, package: shapes.Package) -> set[str]:
         if not (path == ".dockerignore" or "__pycache__" in path.split("/"))
         and not (path.endswith((".pyc", ".pyo")) and posixpath.dirname(path) == main_folder)
     }
+
+
+def project_dependencies(folder: Path, package: shapes.Package, copyable_files: Collection[str]) -> tuple[str, ...]:
+    """Return what a pyproject.toml needs where nothing else says what to install; gcloud installs nothing then.
+
+    Only what an index has under that name: not what a tool has elsewhere, such as `[tool.uv.sources]`, where another's
+    package may have the name on the index.
+    """
+    others = {_SETUP, _REQUIREMENTS} & {*copyable_files} or package.get("requirements") or package.get("extraPackages")
+    if others or _PROJECT not in copyable_files:
+        return ()
+    try:
+        with (folder / _PROJECT).open("rb") as file:
+            declared = tomllib.loads(file.read(_MAX_PROJECT_BYTES).decode())
+        needed = [str(each) for each in declared.get("project", {}).get("dependencies", ())]
+        elsewhere = {_canonical(name) for name in declared.get("tool", {}).get("uv", {}).get("sources", {})}
+    except (OSError, ValueError, AttributeError, TypeError):  # pip would not read it either
+        return ()
+    return tuple(each for each in needed if each.isprintable() and _canonical(each) not in elsewhere)
+
+
+def _canonical(requirement: str) -> str:
+    """Return the name in a requirement as indexes compare it (PEP 503)."""
+    match = re.match(r"[A-Za-z0-9._-]+", requirement.strip())
+    return re.sub(r"[-_.]+", "-", match[0]).lower() if match else ""
 
 
 def _main_file(package: shapes.Package) -> str:
@@ -91,10 +119,14 @@ def _at_or_below(folder: Path, selected: Iterable[str], copyable_files: Iterable
 
 @dataclass(frozen=True)
 class Recipe:
-    """What an image copies of a package's path, and how. `copyable` are the files there, relative to it."""
+    """What an image copies of a package's path, and how. `copyable` are the files there, relative to it.
+
+    `dependencies` are those of a project without a setup.py or requirements.
+    """
 
     package: shapes.Package
     copyable: Collection[str]
+    dependencies: Sequence[str] = ()
 
     @property
     def copied_paths(self) -> list[str]:
@@ -140,6 +172,8 @@ class Recipe:
         if _REQUIREMENTS in self.copyable:
             yield _copy(_REQUIREMENTS, _REQUIREMENTS)
             yield f"RUN {pip} -r ./{_REQUIREMENTS}"
+        if self.dependencies:
+            yield f"RUN {pip} {' '.join(map(shlex.quote, self.dependencies))}"
         for extra in self.package.get("extraPackages", []):
             name = posixpath.basename(extra)
             yield _copy(extra, name)

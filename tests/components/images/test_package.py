@@ -54,6 +54,46 @@ def read_archive(context: PackageContext) -> dict[str, bytes]:
         return {member.name: stream.read() for member in tar.getmembers() if (stream := tar.extractfile(member))}
 
 
+PROJECT = """
+[project]
+name = "trainer"
+dependencies = ["numpy>=1.26", "rich ; python_version < '4'", "Ours_Lib"]
+[tool.uv.sources]
+ours-lib = {path = "../ours"}
+"""
+
+
+def dockerfile_of(folder: Path, **fields: Any) -> str:
+    found = build_context(folder, {"package": {"path": "p", "script": "task.py", "baseImage": "python:3.11", **fields}})
+    assert isinstance(found, PackageContext)
+    return found.texts["Dockerfile"]
+
+
+def test_a_project_s_dependencies_are_installed(tmp_path: Path) -> None:
+    write(tmp_path, {"p/task.py": "", "p/pyproject.toml": PROJECT})
+    lines = dockerfile_of(tmp_path).splitlines()
+    # Not what the project has elsewhere: anybody may have the name on an index.
+    install = "RUN pip install --no-cache-dir 'numpy>=1.26' 'rich ; python_version < '\"'\"'4'\"'\"''"
+    assert install in lines and "ours" not in "".join(lines).lower()
+    assert lines.index(install) < next(at for at, line in enumerate(lines) if line.startswith("COPY"))
+
+
+@pytest.mark.parametrize(
+    ("files", "fields"),
+    [
+        ({"p/requirements.txt": "rich\n"}, {}),
+        ({"p/setup.py": ""}, {}),
+        ({}, {"requirements": ["rich"]}),
+        ({"p/pyproject.toml": "[project"}, {}),
+        ({"p/pyproject.toml": "project = 1"}, {}),
+        ({"p/pyproject.toml": "[tool.black]"}, {}),
+    ],
+)
+def test_what_says_what_to_install_goes_first(tmp_path: Path, files: dict[str, str], fields: dict[str, Any]) -> None:
+    write(tmp_path, {"p/task.py": "", "p/pyproject.toml": PROJECT, **files})
+    assert "numpy" not in dockerfile_of(tmp_path, **fields)
+
+
 def test_the_context_has_copied_files_and_dockerfile(project: Path) -> None:
     one = context(project)
     expected = ["data/deep/a.csv", "dep/foo.tar.gz", "requirements.txt", "trainer/task.py", "trainer/util.py"]
