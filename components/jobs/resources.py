@@ -1,6 +1,6 @@
 """What a program writes: the three kinds of jobs as Pulumi resources, and Completion, which waits for jobs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
@@ -9,15 +9,25 @@ from pulumi import dynamic
 
 from vertex_api.errors import VertexError
 from vertex_api.job import Job, stored_job
-from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
+from vertex_api.names import (
+    CUSTOM_JOB,
+    HYPERPARAMETER_TUNING_JOB,
+    TRAINING_PIPELINE,
+    Kind,
+    did_you_mean,
+    join_names,
+)
+from vertex_api.validation.shape import canonicalize
 
 from .. import providers
 from ..data.lock import LockedData
+from ..errors import DeclarationErrors
+from ..plan.arguments import require_keywords
 from ..plan.program import Foundation, default_foundation
 from ..plan.rules import expand_name
-from ..plan.training import Defaults, Training
+from ..plan.training import Defaults, Training, place
 from ..runtime.resource import DynamicResource, when_known
-from ..schema import interpolation, shapes
+from ..schema import formats, interpolation, shapes
 from . import moves
 from .identity import run_digest
 from .inputs import REPLACING, REPLACING_ADOPTED
@@ -58,12 +68,14 @@ class _Job(DynamicResource, Generic[Spec]):
         jobs: "Mapping[str, CustomJob | HyperparameterTuningJob | TrainingPipeline] | None" = None,
         data: "Mapping[str, LockedData] | None" = None,
     ) -> None:
+        resource = f'{type(self).__name__} "{name}"'
+        require_keywords(resource, opts, foundation, lifecycle=lifecycle, secrets=secrets, data=data)
         foundation = foundation or default_foundation()
         self._foundation, self._place = foundation, (name, opts.parent if opts else None)
         self._completion: Completion | None = None
         given: Any = args
         used = jobs or {}
-        _require_jobs(f'{type(self).__name__} "{name}"', used)
+        _require_jobs(resource, used)
         # A declared job is made already. The signature does not say so: a union would make type checkers report a slip
         # in a dict as one mismatch of the whole, without the field.
         if is_declared := isinstance(given, Training):
@@ -236,6 +248,19 @@ def _require_jobs(resource: str, jobs: Any) -> None:
             raise pulumi.RunError(f"{resource}: jobs.{name} must be a job, the resource itself ({job!r})")
 
 
+def _require_deadlines(resource: str, deadlines: Mapping[str, str], jobs: Collection[str]) -> None:
+    """Raise DeclarationErrors unless `deadlines` are durations of those jobs."""
+    _, misshapen = canonicalize(dict[str, formats.PositiveDuration], deadlines)
+    violations = [(each.path, each.message) for each in misshapen]
+    violations += [
+        ((name,), f"is not one of its jobs{did_you_mean(name, jobs) or f'; it waits for {join_names([*jobs])}'}")
+        for name in deadlines
+        if name not in jobs
+    ]
+    if violations:
+        raise DeclarationErrors([place(resource)(("deadlines", *path), message) for path, message in violations])
+
+
 def as_submitted(job: Job, defaults: Defaults, name: str, rerun: str = "", upstream: Sequence[str] = ()) -> Job:
     """Return a job with what it leaves out: the defaults of its stack, and a folder for the outputs of each run.
 
@@ -362,8 +387,11 @@ class Completion(DynamicResource):
         deadlines: Mapping[str, str] | None = None,
         omit_failed: bool = False,
     ) -> None:
+        resource = f'Completion "{name}"'
+        require_keywords(resource, opts, foundation, deadlines=deadlines)
         foundation = foundation or default_foundation()
-        _require_jobs(f'Completion "{name}"', jobs)
+        _require_jobs(resource, jobs)
+        _require_deadlines(resource, deadlines or {}, jobs)
         self._submitted = {name: job.recovered("id") for name, job in jobs.items()}
         self._parent, self._owner = foundation.full_location_name, f"{pulumi.get_project()}/{pulumi.get_stack()}"
         props: dict[str, Any] = {

@@ -10,12 +10,12 @@ from vertex_api.validation.formats import Violation
 from vertex_api.validation.shape import MUST_BE_OBJECT, canonicalize
 
 from ..errors import DeclarationErrors
-from .training import Place
+from .training import Place, place
 
 
 def read_arguments(
     args: Any,
-    place: Place,
+    where: Place,
     rules: Callable[[Any], Iterable[Violation]] = lambda _: (),
     shape: Any = None,
 ) -> Any:
@@ -29,8 +29,21 @@ def read_arguments(
         given, problems = canonicalize(shape, given)
         violations = [(each.path, each.message) for each in problems]
     if violations := violations or [*rules(given)]:
-        raise DeclarationErrors([place(*violation) for violation in violations])
+        raise DeclarationErrors([where(*violation) for violation in violations])
     return given
+
+
+def require_keywords(
+    resource: str, opts: Any = None, foundation: Any = None, **objects: Mapping[str, Any] | None
+) -> None:
+    """Raise DeclarationErrors for keyword arguments of a resource that are of another type; `objects` are mappings."""
+    wrong = {name: MUST_BE_OBJECT for name, each in objects.items() if not isinstance(each, Mapping | None)}
+    if not isinstance(opts, pulumi.ResourceOptions | None):
+        wrong["opts"] = f"{truncate(repr(opts))} must be a pulumi.ResourceOptions"
+    if foundation is not None and not hasattr(foundation, "program"):
+        wrong["foundation"] = f"{truncate(repr(foundation))} must be the `foundation` of a TrainingStack"
+    if wrong:
+        raise DeclarationErrors([place(resource)((name,), message) for name, message in wrong.items()])
 
 
 def _impure(value: Any, path: KeyPath) -> Iterator[Violation]:

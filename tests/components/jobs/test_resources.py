@@ -156,3 +156,30 @@ def test_passed_jobs_need_no_own_wait() -> None:
         training(ground, "${jobs.search.bestTrial.id}", jobs={"search": search}, opts=opts)
 
     assert [*graph(program).of("Completion")] == ["Completion/done"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"secrets": ["a"]}, 'CustomJob "train": secrets: must be an object'),
+        ({"data": ["a"]}, 'CustomJob "train": data: must be an object'),
+        ({"lifecycle": "keep"}, 'CustomJob "train": lifecycle: must be an object'),
+        ({"opts": {}}, 'CustomJob "train": opts: {} must be a pulumi.ResourceOptions'),
+        ({"foundation": "x"}, "CustomJob \"train\": foundation: 'x' must be the `foundation` of a TrainingStack"),
+        ({"deadlines": {"trian": "60s"}}, 'Completion "done": deadlines.trian: is not one of its jobs; did you mean'),
+        ({"deadlines": {"train": "soon"}}, 'Completion "done": deadlines.train: "soon" is not a duration'),
+        ({"deadlines": "60s"}, 'Completion "done": deadlines: must be an object'),
+    ],
+)
+def test_a_keyword_of_a_wrong_type_is_one_line(arguments: Any, message: str) -> None:
+    def program() -> None:
+        ground = Ground()
+        if "deadlines" in arguments:
+            job = training(ground)
+            Completion("done", {"train": job}, foundation=ground, **arguments)
+        else:
+            CustomJob("train", custom_job(), **{"foundation": ground, **arguments})  # type: ignore[arg-type]
+
+    with pytest.raises(DeclarationErrors) as caught:
+        graph(program)
+    assert message in str(caught.value)
