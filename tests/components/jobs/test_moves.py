@@ -9,10 +9,12 @@ from typing import Any
 
 import pulumi
 import pytest
+import vertex_training
 from pulumi.runtime import mocks
 from vertex_training import CustomJob
 from vertex_training.data import lock
 from vertex_training.errors import SubmitFailed
+from vertex_training.jobs import moves
 from vertex_training.jobs.identity import run_digests
 from vertex_training.jobs.inputs import REPLACING
 from vertex_training.jobs.ledger import LedgerProvider
@@ -24,6 +26,7 @@ from vertex_training.runtime import engine
 from vertex_training.settings.settings import _with_former
 from vertex_training.stack import Images, Jobs, Packages, Sources
 
+from tests.blocks import taken
 from tests.components.fakes import Ground, start_new_process
 from tests.components.jobs.test_provider import ARGS, PROVIDERS, engine_s
 from tests.components.projects import INCLUDING, load, problems, write
@@ -326,6 +329,20 @@ def test_aliases_of_a_program_do_the_same() -> None:
     assert engine.folder("third").startswith("gs://staging/third/")
 
 
+def test_the_page_s_alias_goes_on_with_a_run() -> None:
+    (text,) = taken("docs/moving.md", "python", "vt.CustomJob")
+    args = custom_job()
+    names = {"vt": vertex_training, "pulumi": pulumi, "args": args}
+
+    def program(code: str) -> Callable[[], Any]:
+        on = ground()
+        return lambda: exec(code.replace("args,", "args, foundation=on, opts="), {**names, "on": on})
+
+    engine = Engine()
+    assert engine.up(program('vt.CustomJob("train", args, None)')) == ["train"]
+    assert engine.up(program(text)) == []
+
+
 def test_a_transform_gives_a_run_a_folder_of_its_own() -> None:
     def made(machine: str | None, folder: str = "") -> Callable[[], Any]:
         def edit(spec: dict[str, Any]) -> dict[str, Any]:
@@ -421,6 +438,13 @@ def test_the_ledger_names_the_key_of_a_renamed_job(tmp_path: Path, capsys: pytes
     assert capsys.readouterr().out == ""
 
 
+def test_the_page_shows_the_line_of_a_preview() -> None:
+    waiting = moves.Waiting()
+    for name in ("bert", "digits", "line", "search", "train", *(f"train{number}" for number in range(15))):
+        waiting.add(name, {moves.NEXT_RUN: {"labels": {"team": "b"}}})
+    assert [f"{waiting.take_line()}\n", waiting.take_line()] == [*taken("docs/moving.md", "output", "labels: "), ""]
+
+
 @pytest.mark.parametrize(
     ("arguments", "is_left_out"),
     [
@@ -440,9 +464,10 @@ def test_targets_are_read_from_the_command_line(
     monkeypatch.setattr(engine, "_own_arguments", lambda: arguments.split())
     assert engine.leaves_out(URN) is is_left_out
     custom = PROVIDERS[CUSTOM_JOB]
-    news = {"owner": "team/dev/train", "parent": "//local/projects/p/locations/r", "spec": custom_job(), "rerun": "2"}
+    news = {"owner": "team/dev/release", "parent": "//local/projects/p/locations/r", "spec": custom_job(), "rerun": "2"}
     monkeypatch.setattr(engine, "requested_urn", lambda: URN)
-    refused = pytest.raises(SubmitFailed, match=r"^train: would run again with the inputs of its last run")
+    (message,) = taken("docs/moving.md", "output", "release: would run again")
+    refused = pytest.raises(SubmitFailed, match=f"^{re.escape(message.strip())}$")
     with refused if is_left_out else nullcontext():
         custom.diff("projects/p/locations/r/customJobs/1", {**news, "rerun": "1"}, news)
     custom.diff("projects/p/locations/r/customJobs/1", news, news)
