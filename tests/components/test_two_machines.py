@@ -13,6 +13,7 @@ BASE = "python:3.11-slim-bookworm"
 MODULES = (
     "components/errors",
     "components/files",
+    "components/own",
     "components/images/context",
     "vertex_api/errors",
 )
