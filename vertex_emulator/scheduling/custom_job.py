@@ -13,6 +13,7 @@ from vertex_emulator.database import Database
 from vertex_emulator.database.jobs import LAUNCH_TEXTS
 from vertex_emulator.database.records import FAILED, PENDING, QUEUED, RUNNING, SUCCEEDED, Ending, Job, Replica
 from vertex_emulator.errors import ImageUnavailable, ReplicaCannotStart
+from vertex_emulator.gcs.files import BucketTree
 from vertex_emulator.replicas import logs, resources, spec
 from vertex_emulator.replicas.executor import Executor
 from vertex_emulator.replicas.logs import LogLine, SavedLog
@@ -230,7 +231,10 @@ class Reconciler:
         Trials of a study are alike, and the first speaks for all.
         """
         current = [(replica, status) for replica, status in sorted(statuses.items()) if replica in job.current_replicas]
+        if ending.state == SUCCEEDED:
+            yield from findings.missed_fault(job, (ending.at - (job.started or ending.at)) / 10**9)
         if ending.state == SUCCEEDED and job.trial in (None, 1):
+            yield from findings.unlike_storage(job, BucketTree(self.data.buckets))
             for replica, _ in current:
                 # The first replica of a pool saves models.
                 if replica.index == 0 and (remains := self.executor.remains(job.id, replica)):

@@ -4,18 +4,25 @@ The service has no such lines, so each begins with `vertex_api.errors.FOUND_HERE
 """
 
 import re
+import stat
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from difflib import get_close_matches
+from itertools import islice
 from posixpath import basename, dirname, join
 
 from vertex_api.errors import FOUND_HERE
-from vertex_api.jobspec import output_folders
+from vertex_api.jobspec import output_folder, output_folders
 from vertex_api.messages import truncate
 from vertex_api.scalars import quote
 from vertex_emulator.database.records import Job, Replica
+from vertex_emulator.errors import InvalidBucketUri
+from vertex_emulator.gcs.files import BucketTree
 from vertex_emulator.replicas.remains import Remains
 
 _MAX_FILES, _MAX_NAMES, _MAX_NAME = 200, 5, 128
+_MAX_ENTRIES = 10_000
+"""How many files and folders of a job's outputs are looked at."""
 _CODE_FOLDERS = ("/app", "/src", "/code", "/workspace", "/trainer", "/opt/ml/code", "/usr/src/app", "/root", "/")
 """Where public Dockerfiles put a program."""
 _SCRIPT_WITH_ARGS = 3  # -c, the script, and one argument
@@ -36,6 +43,51 @@ def lost_outputs(job: Job, replica: Replica, remains: Remains) -> Iterator[str]:
         f"where all is lost, here and on Vertex AI: {what}, no path; "
         f'write to {uri}.replace("gs://", "/gcs/"), or by a client of Cloud Storage'
     )
+
+
+def missed_fault(job: Job, seconds: float) -> Iterator[str]:
+    """Say that an injected fault has hit nothing in a job that has succeeded after so many seconds."""
+    fault = job.fault
+    if fault is None or fault.kind not in ("fail", "preempt", "oom", "second-start"):
+        return
+    if fault.kind == "second-start":
+        why = "no container has failed"
+    elif job.restarts.preemptions or any(job.restarts.attempts.values()):
+        return
+    else:
+        why = f"the job has ended after {seconds:.1f} s, and the fault comes after {fault.after:g} s"
+    yield f"{FOUND_HERE}the injected fault {fault.kind} has hit nothing: {why}"
+
+
+def unlike_storage(job: Job, tree: BucketTree) -> Iterator[str]:
+    """Name files below the output folder that Cloud Storage FUSE does not have, and Vertex AI has refused."""
+    found: dict[str, str] = {}
+    base = output_folder(job.spec["jobSpec"])
+    pending, left = [base] if base else [], _MAX_ENTRIES
+    while pending and left > 0:
+        folder = pending.pop()
+        with suppress(OSError, InvalidBucketUri), tree.scan(folder) as entries:
+            for entry in islice(entries, left):
+                left -= 1
+                uri = f"{folder.rstrip('/')}/{entry.name}"
+                status = entry.stat(follow_symlinks=False)
+                if stat.S_ISDIR(status.st_mode):
+                    pending.append(uri)
+                elif what := _FOREIGN.get(stat.S_IFMT(status.st_mode)):
+                    found.setdefault(what, uri)
+                elif stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
+                    found.setdefault("has a hard link", uri)
+    for what, uri in found.items():
+        path = uri.replace("gs://", "/gcs/")
+        yield f"{FOUND_HERE}{quote(truncate(path))} {what}, which Cloud Storage FUSE refuses on Vertex AI"
+
+
+_FOREIGN = {
+    stat.S_IFIFO: "is a pipe",
+    stat.S_IFSOCK: "is a socket",
+    stat.S_IFBLK: "is a device",
+    stat.S_IFCHR: "is a device",
+}
 
 
 def ignored_args(replica: Replica, remains: Remains) -> Iterator[str]:

@@ -1,14 +1,17 @@
 """What an ended container tells beyond its exit code, in lines of its job's log."""
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.vertex_emulator.fakes import Emulator
 from tests.vertex_emulator.jobs import custom_job, custom_job_spec
-from tests.vertex_emulator.scheduling.steps import CHIEF, log_texts, submit, submit_study
+from tests.vertex_emulator.scheduling.steps import CHIEF, inject, log_texts, submit, submit_study
 from vertex_api.errors import FOUND_HERE
+from vertex_emulator.gcs.files import BucketTree
 from vertex_emulator.replicas.remains import Remains
 from vertex_emulator.scheduling import findings
 
@@ -116,6 +119,46 @@ def test_arguments_that_a_shell_drops_are_named() -> None:
     for kept in ('python train.py "$@"', "python train.py $0 $*", "x ${1}"):
         assert dropped("bash", "-c", kept, "--lr=0.1") == []
     assert dropped("sh", "-c", "python train.py") == dropped("python", "t.py", "--lr=0.1") == dropped() == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "why"),
+    [
+        ({"kind": "preempt", "after": 60}, "preempt has hit nothing: the job has ended after"),
+        ({"kind": "fail", "code": 13, "after": 60}, "fail has hit nothing: the job has ended after"),
+        ({"kind": "oom", "after": 60}, "oom has hit nothing: the job has ended after"),
+        ({"kind": "second-start"}, "second-start has hit nothing: no container has failed"),
+    ],
+)
+def test_a_fault_that_hits_nothing_is_said(emulator: Emulator, fault: dict[str, Any], why: str) -> None:
+    inject(emulator, **fault)
+    job = submit(emulator)
+    emulator.run()
+    assert emulator.job(job).state == "JOB_STATE_SUCCEEDED"
+    (said,) = [text for text in log_texts(emulator, job) if FOUND_HERE in text]
+    assert said.startswith(f"{FOUND_HERE}the injected fault {why}")
+
+
+def test_a_fault_that_has_hit_is_not_said(emulator: Emulator) -> None:
+    inject(emulator, "preempt")
+    job = submit(emulator, custom_job_spec(scheduling={"strategy": "SPOT"}))
+    emulator.run()
+    assert (emulator.job(job).state, emulator.job(job).restarts.preemptions) == ("JOB_STATE_SUCCEEDED", 1)
+    assert not any(FOUND_HERE in text for text in log_texts(emulator, job))
+
+
+def test_files_that_storage_has_not_are_named(tmp_path: Path) -> None:
+    folder = tmp_path / "bkt" / "run" / "model"
+    folder.mkdir(parents=True)
+    (folder / "weights").write_text("1")
+    (folder / "link").symlink_to("weights")
+    job = custom_job(custom_job_spec(baseOutputDirectory={"outputUriPrefix": "gs://bkt/run"}))
+    assert list(findings.unlike_storage(job, BucketTree(tmp_path))) == []
+    os.mkfifo(folder / "pipe")
+    os.link(folder / "weights", folder / "same")
+    pipe, link = sorted(findings.unlike_storage(job, BucketTree(tmp_path)), key=len)
+    assert pipe == f'{FOUND_HERE}"/gcs/bkt/run/model/pipe" is a pipe, which Cloud Storage FUSE refuses on Vertex AI'
+    assert " has a hard link, which " in link
 
 
 def test_the_log_of_a_job_has_them(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
