@@ -28,7 +28,7 @@ from vertex_api.names import (
 
 from .data.lock import LockedData
 from .errors import ImageNotPromoted
-from .images.declaration import is_built_here, warn_unpinned
+from .images.declaration import is_built_here, uses_cloud_build, warn_classic, warn_unpinned
 from .images.resource import TrainingImage
 from .jobs.references import levels
 from .jobs.resources import Completion, CustomJob, HyperparameterTuningJob, TrainingPipeline
@@ -88,9 +88,11 @@ class Images:
             if is_built_here(image)
         }
         self.built = Named("images.built", built)
-        if settings.cloud and pulumi.runtime.is_dry_run():
-            for name, image in self.built.items():
+        for name, image in self.built.items() if pulumi.runtime.is_dry_run() else ():
+            if settings.cloud:
                 warn_unpinned(name, image.build_context, image)
+            if not uses_cloud_build(foundation.image_builder_config, settings.images[name]):
+                warn_classic(name, image.build_context, image)
         other_stacks = {image["stack"] for image in settings.images.values() if "stack" in image}
         stacks = {
             stack: pulumi.StackReference(

@@ -20,6 +20,7 @@ from .. import trees
 from ..errors import BuildFailed, ComponentError, ContextUnusable, DockerUnavailable
 from ..files import add_text
 from .context import BuildContext
+from .dockerfile import PLATFORM_PARTS, Dockerfile
 
 Report = Callable[[str], None]
 """Called with each line of progress."""
@@ -36,6 +37,7 @@ _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _MAX_ATTEMPTS = 3
 _ANSWER_SECONDS, _SILENT_BUILD_SECONDS = 600, 3600
 _IGNORE_FILE = ".dockerignore"
+INSTALL_BUILDX = "install buildx (the package docker-buildx-plugin or docker-buildx), then run this again"
 
 
 def choose() -> "Buildx | ClassicBuilder":
@@ -113,10 +115,13 @@ class ClassicBuilder:
 
     def build(self, context: BuildContext, uri: str, secrets: Secrets, report: Report) -> None:
         """Build an image in the daemon, without secrets. Raises BuildFailed."""
+        parsed = Dockerfile.parse(context.dockerfile_text)
+        if found := [*parsed.buildkit_only()]:
+            needs = "".join(f"\n  {context.place(uri, line)}: {what} needs BuildKit" for line, what in found)
+            raise BuildFailed(f"{uri} cannot be built by Docker's classic builder; {INSTALL_BUILDX}:{needs}")
         if secrets:
             raise BuildFailed(
-                f"{uri} needs build secrets, which Docker's classic builder would store in the image: install "
-                "buildx (the package docker-buildx-plugin or docker-buildx), then run this again"
+                f"{uri} needs build secrets, which Docker's classic builder would store in the image; {INSTALL_BUILDX}"
             )
         for attempt in range(1, _MAX_ATTEMPTS + 1):
             lines, error = self._attempt(context, uri, report)
@@ -137,7 +142,7 @@ class ClassicBuilder:
                         custom_context=True,
                         dockerfile=context.dockerfile,
                         tag=uri,
-                        buildargs=dict(context.build_args),
+                        buildargs={**_platform_arguments(client, context), **context.build_args},
                         target=context.target or "",
                         platform=context.platform,
                         rm=True,
@@ -152,6 +157,19 @@ class ClassicBuilder:
             except DockerUnavailable as lost:
                 raise failure(uri, [*lines, str(lost)]) from lost
         return lines, error
+
+
+def _platform_arguments(client: Any, context: BuildContext) -> dict[str, str]:
+    """Return the arguments that BuildKit would define and the classic builder does not, so that images are equal."""
+    names = Dockerfile.parse(context.dockerfile_text).undefined_arguments()
+    if not names:
+        return {}
+    version = client.version()
+    values: dict[str, str] = {}
+    for side, platform in (("BUILD", f"{version['Os']}/{version['Arch']}"), ("TARGET", context.platform)):
+        parts = [platform, *platform.split("/"), "", ""]
+        values |= dict(zip((f"{side}{part}" for part in PLATFORM_PARTS), parts, strict=False))
+    return {name: values[name] for name in names}
 
 
 @contextmanager

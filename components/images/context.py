@@ -50,8 +50,8 @@ class BuildContext(ABC):
 
     @property
     def dockerfile_text(self) -> str:
-        """The content of the Dockerfile."""
-        return self.texts.get(self.dockerfile) or (self.folder / self.dockerfile).read_text()
+        """The content of the Dockerfile, in which bytes that are no UTF-8 are replaced."""
+        return self.texts.get(self.dockerfile) or (self.folder / self.dockerfile).read_bytes().decode(errors="replace")
 
     @property
     def hides_dockerfile(self) -> bool:

@@ -14,8 +14,9 @@ from vertex_api.validation.formats import IMAGE, Violation
 from ..errors import BuilderUnusable, ContextUnusable, FileNameUnusable
 from ..schema import interpolation, shapes
 from ..schema.source import explain_outside
-from . import package
+from . import builders, dockerfile, package
 from .context import BuildContext, included
+from .dockerfile import Dockerfile
 
 _SECRET_ID = re.compile(r"[A-Za-z0-9_.-]+")
 _OPTIONS: Mapping[str, frozenset[str]] = {
@@ -42,6 +43,10 @@ def built_violations(root: Path, image: shapes.Image) -> Iterator[Violation]:
     folder = image.get("context", image.get("package", {}).get("path", "."))
     if not (root / folder).is_dir():
         yield ("context",) if "context" in image else ("package", "path"), f'"{folder}" is not a folder in {root.name}/'
+    elif "context" in image:
+        file = Path(folder, posixpath.normpath(image.get("dockerfile", "Dockerfile")))
+        unusual = dockerfile.explain_unusual(root / file, str(file))
+        yield from [(("dockerfile",), unusual)] if unusual else _content_violations(root, image)
 
 
 def image_violations(root: Path, image: shapes.Image) -> Iterator[Violation]:
@@ -54,10 +59,10 @@ def image_violations(root: Path, image: shapes.Image) -> Iterator[Violation]:
         yield ("uri",), IMAGE.mismatch(image["uri"])
     elif origin == "context":
         misplaced = _folder_violations(root, ("context",), image["context"])
-        yield from misplaced or _dockerfile_violations(root, image)
-        if not misplaced:
+        misplaced = misplaced or [*_dockerfile_violations(root, image)]
+        yield from misplaced or _content_violations(root, image)
+        if not any(key == ("context",) for key, _ in misplaced):
             yield from _secret_violations(image)
-            yield from _file_name_violations(root / image["context"], image)
     elif origin == "package":
         declared = image["package"]
         misplaced = _folder_violations(root, ("path",), declared["path"])
@@ -66,15 +71,6 @@ def image_violations(root: Path, image: shapes.Image) -> Iterator[Violation]:
                 yield ("package", *key), message
         except FileNameUnusable as error:
             yield ("package", "path"), str(error)
-
-
-def _file_name_violations(folder: Path, image: shapes.Image) -> Iterator[Violation]:
-    try:
-        included(folder, posixpath.normpath(image.get("dockerfile", "Dockerfile")))
-    except FileNameUnusable as error:
-        yield ("context",), str(error)
-    except ContextUnusable:  # told with the folder's resource
-        pass
 
 
 def _key_violations(image: shapes.Image) -> Iterator[Violation]:
@@ -103,14 +99,29 @@ def _folder_violations(root: Path, key: tuple[str, ...], folder: str) -> list[Vi
 
 
 def _dockerfile_violations(root: Path, image: shapes.Image) -> Iterator[Violation]:
-    dockerfile = posixpath.normpath(image.get("dockerfile", "Dockerfile"))
-    path = Path(image["context"], dockerfile)
-    if posixpath.isabs(dockerfile) or dockerfile.split("/")[0] == "..":
-        yield ("dockerfile",), f'"{dockerfile}" must be in the context, {image["context"]}'
-    elif not (root / path).is_file():
-        yield ("dockerfile",), f"there is no {path}; write one, or name another with dockerfile"
+    name = posixpath.normpath(image.get("dockerfile", "Dockerfile"))
+    path = Path(image["context"], name)
+    if posixpath.isabs(name) or name.split("/")[0] == "..":
+        yield ("dockerfile",), f'"{name}" must be in the context, {image["context"]}'
+    elif unusual := dockerfile.explain_unusual(root / path, str(path)):
+        yield ("dockerfile",), unusual
     elif not (root / path).resolve().is_relative_to((root / image["context"]).resolve()):
         yield ("dockerfile",), f"{path} leads out of the context by a link; put the file there"
+
+
+def _content_violations(root: Path, image: shapes.Image) -> Iterator[Violation]:
+    """Find what no builder accepts in a Dockerfile, and names of files in the context that cannot be inputs."""
+    name = posixpath.normpath(image.get("dockerfile", "Dockerfile"))
+    try:
+        files = included(root / image["context"], name)
+    except FileNameUnusable as error:
+        yield ("context",), str(error)
+        return
+    except ContextUnusable:  # told with the folder's resource
+        return
+    shown, is_other = posixpath.join(image["context"], name), "BUILDKIT_SYNTAX" in image.get("buildArgs", {})
+    found = dockerfile.mistakes(root / image["context"], name, files, image.get("target"))
+    yield from ((("dockerfile",), f"{shown}{each}") for each in found if not is_other)
 
 
 def _secret_violations(image: shapes.Image) -> Iterator[Violation]:
@@ -182,11 +193,6 @@ def missing_version(secret: str) -> str:
     )
 
 
-_ARGUMENT = re.compile(r"ARG\s+(\w+)(?:=(\S+))?", re.IGNORECASE)
-_FROM = re.compile(r"FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?\s*$", re.IGNORECASE)
-_VARIABLE = re.compile(r"\$(?:\{(\w+)(?::-([^}]*))?\}|(\w+))")
-
-
 def warn_unpinned(name: str, context: BuildContext, resource: pulumi.Resource) -> None:
     """Warn of base images that may change without a new tag of the image that is built from this context."""
     for line, base in unpinned_bases(context.dockerfile_text, context.build_args):
@@ -197,22 +203,22 @@ def warn_unpinned(name: str, context: BuildContext, resource: pulumi.Resource) -
         )
 
 
-def unpinned_bases(dockerfile_text: str, build_args: Mapping[str, str]) -> list[tuple[int, str]]:
-    """Return line number and name of each base image without a digest, except `scratch` and earlier stages.
+def warn_classic(name: str, context: BuildContext, resource: pulumi.Resource) -> None:
+    """Warn of what this machine's Docker cannot build for want of BuildKit."""
+    found = [*Dockerfile.parse(context.dockerfile_text).buildkit_only()]
+    if found and isinstance(builders.choose(), builders.ClassicBuilder):
+        line, what = found[0]
+        pulumi.warn(
+            f"{context.place(name, line)}: {what} needs BuildKit, which Docker here does not have, so this machine "
+            f"cannot build {name}; {builders.INSTALL_BUILDX}",
+            resource,
+        )
 
-    `ARG`s before a `FROM` count, with `build_args` in place of their defaults (Dockerfile reference, "FROM").
-    """
-    variables: dict[str, str] = {}
-    stages: set[str] = set()
-    found = []
-    for number, text in enumerate(map(str.strip, dockerfile_text.splitlines()), start=1):
-        if not stages and (argument := _ARGUMENT.match(text)):
-            variables[argument[1]] = build_args.get(argument[1], (argument[2] or "").strip("\"'"))
-        elif instruction := _FROM.match(text):
-            image = _VARIABLE.sub(
-                lambda variable: variables.get(variable[1] or variable[3]) or variable[2] or "", instruction[1]
-            )
-            if image and image != "scratch" and image.lower() not in stages and "@sha256:" not in image:
-                found.append((number, image))
-            stages.add((instruction[2] or f"{len(stages)}").lower())
-    return found
+
+def unpinned_bases(dockerfile_text: str, build_args: Mapping[str, str]) -> list[tuple[int, str]]:
+    """Return line number and name of each base image without a digest, except `scratch` and earlier stages."""
+    return [
+        (line, image)
+        for line, image in Dockerfile.parse(dockerfile_text).bases(build_args)
+        if image != "scratch" and "@sha256:" not in image
+    ]

@@ -17,6 +17,7 @@ from vertex_api.validation.formats import Violation
 
 from ..schema import shapes
 from .context import BuildContext, included
+from .dockerfile import explain_absent
 
 PACKAGE_FOLDER = "package"
 """The folder of the build context that holds the files, so that none of them can replace the Dockerfile."""
@@ -221,7 +222,7 @@ def violations(folder: Path, package: shapes.Package) -> Iterator[Violation]:
     copyable_files = copyable(folder, package)
     for key, path, _ in named_paths:
         if not _at_or_below(folder, [posixpath.normpath(path)], copyable_files):
-            yield key, f'"{path}" is empty, or excluded by .dockerignore; include it by a line "!{path}"'
+            yield key, f'"{path}" {explain_absent(folder, path)}'
 
 
 def _misplacement(folder: Path, path: str, *, is_folder: bool) -> str | None:

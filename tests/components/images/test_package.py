@@ -429,8 +429,8 @@ def declared(**fields: Any) -> str:
         ),
         (
             {"extraDirs": "[empty]"},
-            '9: images.digits.package.extraDirs[0]: "empty" is empty, or excluded by .dockerignore; include it by '
-            'a line "!empty"',
+            '9: images.digits.package.extraDirs[0]: "empty" is an empty folder, which no context has; put a file '
+            "there, such as empty/.gitkeep",
         ),
         (
             {"requirements": "['--pre']"},
@@ -461,9 +461,7 @@ def test_a_required_file_that_is_ignored_is_rejected(project: Path, ignored: str
     write(project, {"t/.dockerignore": f"{ignored}\n"})
     (problem,) = problems(project, INCLUDING, jobs=declared())
     path = "trainer/task.py" if ignored == "trainer" else ignored
-    assert problem == (
-        f'jobs.yaml:{key}: "{path}" is empty, or excluded by .dockerignore; include it by a line "!{path}"'
-    )
+    assert problem == f'jobs.yaml:{key}: "{path}" is excluded by .dockerignore; include it by a line "!{path}"'
 
 
 @pytest.mark.parametrize("beside", ["dockerfile: Dockerfile", "target: slim", "buildArgs: {A: '1'}"])

@@ -1,0 +1,233 @@
+"""Dockerfiles and contexts that do not build: each is one line, with file, line and remedy, before Docker is asked."""
+
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pulumi
+import pytest
+from vertex_training import trees
+from vertex_training.errors import BuildFailed
+from vertex_training.images import builders, declaration
+from vertex_training.images.builders import ClassicBuilder
+from vertex_training.images.context import DockerfileContext
+from vertex_training.images.declaration import built_violations, image_violations
+from vertex_training.images.dockerfile import Dockerfile
+from vertex_training.schema import shapes
+
+BASE = "FROM python:3.11-slim-bookworm\n"
+BROKEN: dict[str, tuple[str | bytes, str]] = {
+    "a misspelt FROM": ("FORM a\n", ":1: FORM is no instruction; did you mean FROM?"),
+    "a misspelt RUN": (f"{BASE}RUN x \\\n  y\nRUNN z\n", ":4: RUNN is no instruction; did you mean RUN?"),
+    "a line not continued": (
+        f"{BASE}RUN a\n  && b\n",
+        ":3: && is no instruction; if it continues the line before, end",
+    ),
+    "a heredoc without its end": (f"{BASE}RUN cat <<EOF\nhello\n", ":3: hello is no instruction; did you mean SHELL?"),
+    "nothing": ("", ":1: is empty; let it begin with FROM and the image that it builds upon"),
+    "comments alone": ("# to do\n\n", ":1: is empty; let it begin with FROM"),
+    "ARG alone": ("ARG A=1\n", ":1: has no FROM; add one"),
+    "RUN before FROM": (
+        f"RUN a\n{BASE}",
+        ":1: RUN stands before the first FROM, where only ARG may; move it below one",
+    ),
+    "FROM without an image": ("FROM\n", ":1: FROM has no argument; write what it is to set"),
+    "FROM with two words": ("FROM a b\n", ":1: FROM must be FROM IMAGE or FROM IMAGE AS NAME (a b)"),
+    "a bad stage's name": ("FROM a AS 1-b\n", ':1: "1-b" is no name of a stage; use letters'),
+    "COPY to nowhere": (f"{BASE}COPY train.py\n", ":2: COPY has no destination; write what it copies, and where to"),
+    "ENV without a name": (f"{BASE}ENV\n", ":2: ENV has no argument"),
+    "USER without a name": (f"{BASE}\nUSER  \n", ":3: USER has no argument"),
+    "WORKDIR without a folder": (f"{BASE}WORKDIR\n", ":2: WORKDIR has no argument"),
+    "SHELL as a text": (f"{BASE}SHELL bash\n", ":2: SHELL must be a list in JSON"),
+    "a missing file": (f"{BASE}COPY trian.py /\n", ":2: COPY of trian.py, which is not in d1/; correct the path"),
+    "a file above": (
+        f"{BASE}COPY ../lib /lib\n",
+        ":2: COPY of lib, which is not in d1/; correct the path, which b",
+    ),
+    "an ignored file": (
+        f"{BASE}COPY data.csv /\n",
+        ":2: COPY of data.csv, which is excluded by .dockerignore; include",
+    ),
+    "an empty folder": (
+        f"{BASE}COPY a empty /x/\n",
+        ":2: COPY of empty, which is an empty folder, which no context has",
+    ),
+    "own output": (
+        f"{BASE}COPY .emulator/x /\n",
+        ":2: COPY of .emulator/x, which is written by Pulumi or this package",
+    ),
+    "ADD of a missing file": (f'{BASE}ADD ["b c", "/"]\n', ":2: ADD of b c, which is not in d1/"),
+    "UTF-16": (BASE.encode("utf-16"), " is UTF-16 or no text; save it as UTF-8"),
+}
+"""What a Dockerfile says, and what is said of it."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "d1"
+    (folder / "empty").mkdir(parents=True)
+    for name in ("a", "data.csv", "train.py"):
+        (folder / name).touch()
+    (folder / ".emulator").mkdir()
+    (folder / ".emulator/x").touch()
+    (folder / "link").symlink_to("empty")
+    (folder / ".dockerignore").write_text("data.csv\n")
+    return folder
+
+
+def found(folder: Path, target: str = "") -> list[str]:
+    """Return what is said of an image, equally of one that is declared and one of a program."""
+    each = shapes.Image(context=folder.name, target=target) if target else shapes.Image(context=folder.name)
+    messages = [message for _, message in image_violations(folder.parent, each)]
+    assert messages == [message for _, message in built_violations(folder.parent, each)]
+    return messages
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_no_builder_accepts_is_named_by_line(folder: Path, name: str) -> None:
+    content, message = BROKEN[name]
+    (folder / "Dockerfile").write_bytes(content if isinstance(content, bytes) else content.encode())
+    (shown,) = found(folder)
+    assert shown.startswith(f"d1/Dockerfile{message}")
+
+
+def test_all_wrong_lines_are_named_at_once(folder: Path) -> None:
+    (folder / "Dockerfile").write_text("FORM a\nRUNN b\nCOPY\n")
+    assert [shown.split(": ")[0] for shown in found(folder)] == [f"d1/Dockerfile:{line}" for line in (1, 2, 3)]
+
+
+def test_a_missing_target_is_named(folder: Path) -> None:
+    (folder / "Dockerfile").write_text("FROM a AS Slim\nFROM b\n")
+    (shown,) = found(folder, target="slimm")
+    assert shown == 'd1/Dockerfile:2: no stage is called "slimm", the target; did you mean slim?'
+    assert found(folder, target="SLIM") == found(folder, target="1") == []
+
+
+ACCEPTED: dict[str, str | bytes] = {
+    "CRLF and a mark of UTF-8": "\ufeffFROM a\r\nRUN b \\\r\n  c\r\nCOPY a /\r\n",
+    "Latin-1": b"FROM a\n# caf\xe9\n",
+    "comments in a command": "FROM a\nRUN b \\\n# why\n\n  && c\n",
+    "another escape": "# escape=`\nFROM a\nRUN b `\n  c\nWORKDIR C:\\\n",
+    "a heredoc": "FROM a\nRUN <<EOF cat\nFORM\nEOF\nCOPY <<-'END' <<B /x/\n\tFORM\n\tEND\nFORM\nB\nRUN b\n",
+    "lower case": "arg X=1\nfrom a as b\ncopy --chown=1 a /\n",
+    "what another build is to run": "FROM a\nONBUILD CPY a b\n",
+    "commands without arguments": "FROM a\nCMD\nENTRYPOINT\n",
+    "what only a builder finds": "FROM a\nCOPY *.txt $HOME/x a link/x c[1] 'b c' /\nADD https://a.test/b git@c:d /\n",
+    "what a stage has that is not needed": "FROM a AS b\nCOPY none /\nFROM c\nCOPY --from=d /x /y\n",
+    "another frontend": "# syntax=docker/dockerfile:1-labs\nFORM a\n",
+    "another frontend, as JSON": '{"syntax": "acme/frontend"}\nsteps: []\n',
+    "a script's first line": "#!/usr/bin/env buildx\nFROM a\n",
+}
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_what_a_builder_accepts_is_not_refused(folder: Path, name: str) -> None:
+    content = ACCEPTED[name]
+    (folder / "Dockerfile").write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert found(folder) == []
+
+
+def test_needed_stages_are_followed(folder: Path) -> None:
+    (folder / "Dockerfile").write_text(
+        "FROM a AS one\nCOPY 1 /\nFROM one AS two\nCOPY 2 /\nFROM a AS three\nRUN --mount=type=bind,from=two x\n"
+        "FROM a AS four\nCOPY 4 /\nFROM a\nCOPY --from=three /t /t\n"
+    )
+    assert [line for line, *_ in Dockerfile.parse((folder / "Dockerfile").read_text()).copied(None)] == [2, 4]
+    assert [line for line, *_ in Dockerfile.parse("FROM a AS b\nCOPY c /\nFROM $X\n").copied(None)] == [2]
+
+
+def _directory(file: Path) -> None:
+    file.mkdir()
+
+
+def _link(file: Path) -> None:
+    file.symlink_to("nowhere")
+
+
+def _socket(file: Path) -> None:
+    here = Path.cwd()
+    os.chdir(file.parent)  # the path of a socket is at most 107 bytes
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(file.name)
+    os.chdir(here)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda file: None, "there is no d1/Dockerfile; write one, or name another with dockerfile"),
+        (_directory, "d1/Dockerfile is a folder; rename it, or name a file in it with dockerfile"),
+        (_link, "d1/Dockerfile is a link to nowhere, which is not there; correct it, or write a file"),
+        (_socket, "d1/Dockerfile is no file that can be read, but a socket"),
+    ],
+)
+def test_what_is_no_dockerfile_is_named(folder: Path, make: Callable[[Path], None], message: str) -> None:
+    make(folder / "Dockerfile")
+    (shown,) = found(folder)
+    assert shown.startswith(message)
+
+
+def test_an_unreadable_dockerfile_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "Dockerfile").write_text(BASE)
+
+    def deny(*_: object) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(trees, "read", deny)
+    assert found(folder) == ["d1/Dockerfile cannot be read (Permission denied); make it a file that you may read"]
+
+
+BUILDKIT = {
+    "RUN --mount=type=cache,target=/root/.cache pip install uv": "RUN --mount",
+    "RUN --network=none true": "RUN --network",
+    "COPY --link a /": "COPY --link",
+    "COPY --chown=1 --chmod=755 a /": "COPY --chmod",
+    "ADD --checksum=sha256:0 https://a.test/b /": "ADD --checksum",
+    "ADD git@a.test:b.git /": "ADD of a git address",
+    "COPY <<EOF /app/main.py\nprint()\nEOF": "COPY <<",
+    "RUN <<EOF\npip install a\nEOF": "RUN <<",
+    "ARG A=1 B=2": "ARG with several names",
+    "FROM --platform=$BUILDPLATFORM a": "FROM with $BUILDPLATFORM",
+}
+
+
+@pytest.mark.parametrize("step", BUILDKIT)
+def test_what_needs_buildkit_is_named_before_the_build(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    (folder / "Dockerfile").write_text(f"{BASE}RUN a \\\n  b\n{step}\n")
+    assert found(folder) == []
+    monkeypatch.chdir(folder.parent)
+    with pytest.raises(BuildFailed) as failed:
+        ClassicBuilder().build(DockerfileContext(folder, "Dockerfile", {}, None, "linux/amd64"), "x:1", {}, print)
+    assert str(failed.value) == (
+        "x:1 cannot be built by Docker's classic builder; install buildx (the package docker-buildx-plugin or "
+        f"docker-buildx), then run this again:\n  d1/Dockerfile:4: {BUILDKIT[step]} needs BuildKit"
+    )
+    warned: list[str] = []
+    monkeypatch.setattr(pulumi, "warn", lambda text, _: warned.append(text))
+    context, resource = DockerfileContext(folder, "Dockerfile", {}, None, "linux/amd64"), SimpleNamespace()
+    for chosen in (builders.Buildx(), ClassicBuilder()):
+        monkeypatch.setattr(builders, "choose", lambda chosen=chosen: chosen)
+        declaration.warn_classic("d", context, resource)  # type: ignore[arg-type]
+    assert [text.partition(", ")[0] for text in warned] == [f"d1/Dockerfile:4: {BUILDKIT[step]} needs BuildKit"]
+
+
+def test_the_classic_builder_gets_buildkit_s_arguments(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {}
+    client = SimpleNamespace(
+        api=SimpleNamespace(build=lambda **options: given.update(options["buildargs"]) or []),
+        version=lambda: {"Os": "linux", "Arch": "amd64"},
+        close=lambda: None,
+    )
+    monkeypatch.setattr(builders, "connect", lambda _seconds: client)
+    arguments = (
+        "ARG BUILDPLATFORM\nFROM --platform=$BUILDPLATFORM a\nARG TARGETARCH\nARG TARGETVARIANT\nARG TARGETOS=x\n"
+    )
+    (folder / "Dockerfile").write_text(arguments)
+    context = DockerfileContext(folder, "Dockerfile", {"A": "1"}, None, "linux/arm64")
+    ClassicBuilder().build(context, "x:1", {}, print)
+    assert given == {"A": "1", "BUILDPLATFORM": "linux/amd64", "TARGETARCH": "arm64", "TARGETVARIANT": ""}
