@@ -26,6 +26,7 @@ _CHUNK = 1 << 16
 # What every message of a debugger begins with (Debug Adapter Protocol, "Base Protocol"), and no request of a browser.
 _MESSAGE_BEGIN = b"content-"
 _MESSAGE_SECONDS = 120.0
+_MAX_CLIENTS = 100  # of a replica, each with threads: a debugger has one connection for each process
 _log = logging.getLogger("vertex_emulator.debugging")
 
 
@@ -35,6 +36,7 @@ class _Listener:
 
     replica: Replica
     socket: socket.socket
+    places: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(_MAX_CLIENTS))
 
 
 @dataclass
@@ -104,6 +106,10 @@ class DebugPorts:
                 _log.warning("a debugger of another user was refused at job %s", job_id)
                 client.close()
                 continue
+            if not listener.places.acquire(blocking=False):
+                _log.warning("a debugger was refused at job %s: there are %s already", job_id, _MAX_CLIENTS)
+                client.close()
+                continue
             _start(self._connect, client, job_id, listener, name="relay")
 
     def _connect(self, client: socket.socket, job_id: str, listener: _Listener) -> None:
@@ -117,6 +123,7 @@ class DebugPorts:
             _log.warning("the debugger of %s of job %s is not connected: %s", task, job_id, error)
         finally:
             client.close()
+            listener.places.release()
 
 
 def _start(target: Callable[..., None], *args: object, name: str) -> threading.Thread:

@@ -321,6 +321,26 @@ def test_no_client_but_a_debugger_is_relayed(sent: bytes) -> None:
     assert replica.connections == [MESSAGE.lower()]
 
 
+def test_a_replica_has_limited_debuggers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(debugging, "_MAX_CLIENTS", 2)
+    replica = ReplicaInMemory()
+    listening = socket.create_server(("127.0.0.1", 0))
+    with ExitStack() as stack:
+        stack.enter_context(forwarded(listening, replica))
+
+        def connect() -> socket.socket:
+            return stack.enter_context(socket.create_connection(listening.getsockname(), PATIENCE_SECONDS))
+
+        held = [connect() for _ in range(2)]
+        for _ in range(20):
+            assert connect().recv(100) == b""
+        for connection in held:
+            connection.sendall(MESSAGE)
+            connection.shutdown(socket.SHUT_WR)
+            assert replica.ended.acquire(timeout=PATIENCE_SECONDS)
+            assert connection.recv(100) == b""
+
+
 def test_a_port_outlives_a_lack_of_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another user may use up what the process can open, for a while."""
     replica = ReplicaInMemory()

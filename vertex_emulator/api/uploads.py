@@ -95,22 +95,29 @@ def _scalars(batch: "Records") -> "dict[str, list[Scalar]]":
 def _add(
     transaction: Transaction, experiment: str, folder: str, scalars_by_tag: "Mapping[str, Iterable[Scalar]]"
 ) -> None:
-    """Store scalars in the run of a folder below the log folder, which is made if it is missing, as are time series."""
+    """Store scalars in the run of a folder below the log folder, which is made if it is missing, as are time series.
+
+    A job has as many of both as its page shows, however often its files are replaced.
+    """
+    from vertex_emulator.curves import MAX_TAGS
+
     if transaction.tensorboards.get(experiment) is None:
         return  # deleted meanwhile
     name = folder or "default"  # as Google's uploader calls it
     run = f"{experiment}/runs/{_NO_ID.sub('-', name.lower())[:_MAX_ID]}"
-    transaction.tensorboards.add(run, {"displayName": name})
+    if transaction.tensorboards.get(run) is None:
+        if len(transaction.tensorboards.of(f"{experiment}/runs")) >= event_files.MAX_FOLDERS:
+            return
+        transaction.tensorboards.add(run, {"displayName": name})
+    known = {each.spec["displayName"]: each for each in transaction.tensorboards.of(f"{run}/timeSeries")}
     for tag, points in scalars_by_tag.items():
-        names = transaction.tensorboards.named(f"{run}/timeSeries", tag)
-        spec = {"displayName": tag, "pluginName": "scalars", "valueType": "SCALAR"}
-        series = (
-            transaction.tensorboards.get(names[0])
-            if names
-            else transaction.tensorboards.add(f"{run}/timeSeries/{new_id()}", spec)
-        )
-        assert series is not None
-        transaction.tensorboards.write(series, map(_point, points))
+        series = known.get(tag)
+        if series is None and len(known) < MAX_TAGS:
+            spec = {"displayName": tag, "pluginName": "scalars", "valueType": "SCALAR"}
+            series = transaction.tensorboards.add(f"{run}/timeSeries/{new_id()}", spec)
+        if series is not None:
+            known[tag] = series
+            transaction.tensorboards.write(series, map(_point, points))
 
 
 def _point(scalar: "Scalar") -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """What requests carry: query parameters, and bodies of limited size, depth, number of values and time."""
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from anyio import CapacityLimiter, fail_after, to_thread
@@ -16,6 +17,8 @@ MAX_BYTES = 4 << 20
 MAX_DEPTH = 100  # as deep as Google's own JSON readers go
 MAX_VALUES = 100_000  # all work on a request grows with them
 MAX_SECONDS = 30
+MAX_HELD_BYTES = 256 << 20
+"""Of all bodies that are being received or wait for their turn; beyond, clients are to send theirs again."""
 _LARGE_BYTES = 64 << 10
 _JSON = "application/json"
 _SYSTEM_PARAMETERS = frozenset(
@@ -59,32 +62,48 @@ async def read_json(request: Request) -> Mapping[str, Any]:
     A body must be declared as JSON: a page of another origin cannot send that without the emulator's consent (Fetch
     standard, "CORS-safelisted request-header").
     """
-    raw = await read_body(request)
-    content_type = request.headers.get("content-type", "")
-    if raw and content_type.partition(";")[0].strip().lower() != _JSON:
-        message = f'Content-Type is "{content_type}"; it must be {_JSON} (curl: -H "Content-Type: {_JSON}").'
-        raise ApiError("INVALID_ARGUMENT", message, http=415)
-    request.state.has_large_body = len(raw) > _LARGE_BYTES
-    if not request.state.has_large_body:
-        return parse_json(raw)
-    return await run_in_thread(request, lambda: parse_json(raw))
+    async with _received(request) as raw:
+        content_type = request.headers.get("content-type", "")
+        if raw and content_type.partition(";")[0].strip().lower() != _JSON:
+            message = f'Content-Type is "{content_type}"; it must be {_JSON} (curl: -H "Content-Type: {_JSON}").'
+            raise ApiError("INVALID_ARGUMENT", message, http=415)
+        request.state.has_large_body = len(raw) > _LARGE_BYTES
+        if not request.state.has_large_body:
+            return parse_json(raw)
+        return await run_in_thread(request, lambda: parse_json(raw))
 
 
 async def read_body(request: Request) -> bytes:
     """Return the body, of limited size in limited time. Raises ApiError."""
-    size, parts = 0, []
+    async with _received(request) as raw:
+        return raw
+
+
+_held: RunVar[int] = RunVar("bytes of bodies", 0)
+
+
+@asynccontextmanager
+async def _received(request: Request) -> AsyncIterator[bytes]:
+    """Give the body, which counts among those that are held until the block is left. Raises ApiError."""
+    size, parts = 0, list[bytes]()
     try:
         with fail_after(MAX_SECONDS):
             async for part in request.stream():  # up to the limit, whatever the headers announce
                 size += len(part)
+                _held.set(_held.get() + len(part))
                 if size > MAX_BYTES:
                     message = f"Request payload size exceeds the limit: {MAX_BYTES} bytes."
                     raise ApiError("INVALID_ARGUMENT", message, http=413)
+                if _held.get() > MAX_HELD_BYTES:
+                    message = f"Requests hold more than {MAX_HELD_BYTES} bytes together. Send this one again."
+                    raise ApiError("RESOURCE_EXHAUSTED", message)
                 parts.append(part)
+        yield b"".join(parts)
     except TimeoutError as error:
         message = f"The request's body did not arrive within {MAX_SECONDS} seconds."
         raise ApiError("INVALID_ARGUMENT", message, http=408) from error
-    return b"".join(parts)
+    finally:
+        _held.set(_held.get() - size)
 
 
 def parse_json(body: bytes) -> Mapping[str, Any]:

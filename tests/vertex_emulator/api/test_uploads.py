@@ -93,3 +93,17 @@ def test_damaged_files_and_links_are_left_out(shared: RunningEmulator, board: st
     folder = add_to_file(shared.data / "gcs", FILE, b"\xff" * 100, "logs/bad").parent
     (folder / "events.out.tfevents.2.link").symlink_to("/etc/hostname")
     assert [each["displayName"] for each in shared.call("GET", f"v1/{runs}")["tensorboardRuns"]] == ["good"]
+
+
+def test_a_job_that_lies_fills_no_board(shared: RunningEmulator, board: str, job: Any) -> None:
+    """Tags without end, in one file after another, and numbers that no training has."""
+    runs = f"{board}/experiments/{job['name'].rpartition('/')[2]}/runs"
+    for number in range(3):
+        lies = [plain(f"tag-{number}-{i}", 2**63 - 1 - i % 2, math.nan, 1e300) for i in range(300)]
+        add_to_file(shared.data / "gcs", f"{FILE}.lies-{number}", records(lies), "logs")
+        assert [each["displayName"] for each in shared.call("GET", f"v1/{runs}")["tensorboardRuns"]] == ["default"]
+    found, token = 0, ""
+    while token is not None:
+        page = shared.call("GET", f"v1/{runs}/default/timeSeries?pageSize=1000&pageToken={token}")
+        found, token = found + len(page["tensorboardTimeSeries"]), page.get("nextPageToken")
+    assert found == 500

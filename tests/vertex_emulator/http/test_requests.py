@@ -43,6 +43,26 @@ def test_no_more_is_read_than_may_be() -> None:
     assert refused.value.http == 413
 
 
+def test_all_bodies_together_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that have been read, or given up, count no longer."""
+    monkeypatch.setattr(requests, "MAX_HELD_BYTES", 1000)
+    monkeypatch.setattr(requests, "MAX_SECONDS", 0.2)
+
+    async def send() -> None:
+        slow = [asyncio.create_task(requests.read_json(request(b"x" * 300, stalls=True))) for _ in range(3)]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        with pytest.raises(ApiError) as refused:
+            await requests.read_json(request(b" " * 300))
+        assert (refused.value.status, refused.value.http) == ("RESOURCE_EXHAUSTED", 429)
+        ended = await asyncio.gather(*slow, return_exceptions=True)
+        assert [each.http for each in ended if isinstance(each, ApiError)] == [408] * 3
+        for _ in range(10):
+            assert await requests.read_json(request(b"{}" + b" " * 300)) == {}
+
+    asyncio.run(send())
+
+
 def nested(depth: int) -> bytes:
     return b'{"a":' + b"[" * (depth - 1) + b"]" * (depth - 1) + b"}"
 
