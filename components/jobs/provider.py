@@ -84,7 +84,8 @@ class JobProvider(Provider):
             for path, message in rules.labels(spec.fields.get("labels", {})):
                 failures.append(dynamic.CheckFailure(".".join(("spec.labels", *map(str, path))), message))
             for path, message in enforcement.violations(spec, inputs["parent"], _name(inputs)):
-                failures.append(dynamic.CheckFailure(show_path(("spec", *path)), message))
+                # What is about the whole job names no property, with which the engine would show all of its value.
+                failures.append(dynamic.CheckFailure(show_path(("spec", *path)) if path else "", message))
         if spec:
             inputs["spec"] = moves.placed(spec, derived).fields
             inputs = moves.carried(self.kind, olds, inputs, derived)
