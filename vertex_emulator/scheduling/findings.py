@@ -26,7 +26,7 @@ _MAX_ENTRIES = 10_000
 _CODE_FOLDERS = ("/app", "/src", "/code", "/workspace", "/trainer", "/opt/ml/code", "/usr/src/app", "/root", "/")
 """Where public Dockerfiles put a program."""
 _SCRIPT_WITH_ARGS = 3  # -c, the script, and one argument
-_NO_MODULE = re.compile(r"No module named '?([A-Za-z_][\w.]*)")
+_NO_MODULE = re.compile(r"finding module specification for '([\w.]+)'|No module named '?([A-Za-z_][\w.]*)")
 _NO_FILE = re.compile(r"can't open file '([^'\n]+)'")
 
 
@@ -115,24 +115,36 @@ def missing_code(lines: Iterable[str], find_remains: Callable[[], Remains | None
         path = join(remains.folder, no_file[1])
         yield from _instead(path, dirname(path), remains)
     elif no_module:
-        path = f"{no_module[1].replace('.', '/')}.py"
-        top = path.partition("/")[0].removesuffix(".py")
-        if remains.has(top):
-            yield from _instead(join(remains.folder, path), join(remains.folder, top), remains)
-        elif f"-m {top}" in " ".join(remains.words):  # the program itself, and nothing that it imports
-            places = [place for place in _CODE_FOLDERS if place != remains.folder]
-            place = next((place for place in places if remains.has(join(place, top))), None)
-            if place is not None:
-                yield (
-                    f"{FOUND_HERE}{top} is in {place}, and Python looks in {remains.folder}, the working directory: "
-                    f"set WORKDIR {place} in the Dockerfile, or PYTHONPATH"
-                )
-            elif remains.folder != "/":
-                yield from _instead(join(remains.folder, path), remains.folder, remains)
+        module = no_module[1] or no_module[2]
+        path = f"{module.replace('.', '/')}.py"
+        top = module.partition(".")[0]
+        script = next((word for word in remains.words if word.endswith(".py")), "")
+        searched = join(remains.folder, dirname(script))
+        is_run = f"-m {top}" in " ".join(remains.words)  # the program itself, and nothing that it imports
+        places = [searched, *(place for place in (dirname(searched), *_CODE_FOLDERS) if place != searched)]
+        if not is_run:
+            places = [place for place in places if place != "/"]  # which has bin, lib and home
+        place = next((place for place in places if remains.has(join(place, top))), None)
+        if place == searched:
+            yield from _instead(join(place, path), join(place, top), remains)
+        elif place is not None:
+            yield (
+                f"{FOUND_HERE}{top} is in {place}, and Python looks in {searched}: set ENV PYTHONPATH={place} in the "
+                f"Dockerfile{'' if script else f', or WORKDIR {place}'}"
+            )
+        elif is_run and remains.folder != "/":
+            yield from _instead(join(remains.folder, path), remains.folder, remains)
 
 
 def _instead(path: str, folder: str, remains: Remains) -> Iterator[str]:
-    names = [name for name in remains.files(folder, _MAX_FILES) if len(name) <= _MAX_NAME and name.isprintable()]
+    found = remains.files(folder, _MAX_FILES)
+    if found == [""]:
+        yield (
+            f"{FOUND_HERE}the image has no {path}, as {folder} is a file: "
+            f"a folder as the target of COPY ends with / ({folder}/)"
+        )
+        return
+    names = [name for name in found if len(name) <= _MAX_NAME and name.isprintable()]
     has = [join(folder, name) for name in names if name.endswith(".py")]
     if path in has:
         return

@@ -33,6 +33,8 @@ class Files(Remains):
         return any(name == self._at(path) or name.startswith(f"{self._at(path)}/") for name in self.names)
 
     def files(self, path: str, most: int) -> list[str]:
+        if self._at(path) in self.names:
+            return [""]
         below = f"{self._at(path)}/"
         return sorted(name.removeprefix(below) for name in self.names if name.startswith(below))[:most]
 
@@ -81,18 +83,30 @@ def test_every_output_folder_is_known(file: str, named: str) -> None:
             "python: Error while finding module specification for 'trainer.task' "
             "(ModuleNotFoundError: No module named 'trainer')",
             Files("/app/train.py", words=["python", "-m", "trainer.task"]),
-            "the image has no /app/trainer.py; it has /app/train.py",
+            "the image has no /app/trainer/task.py; it has /app/train.py",
         ),
         (
             "ModuleNotFoundError: No module named 'trainer'",
             Files("/app/trainer/task.py", folder="/", words=["python", "-m", "trainer.task"]),
-            "trainer is in /app, and Python looks in /, the working directory: set WORKDIR /app in the Dockerfile, or "
-            "PYTHONPATH",
+            "trainer is in /app, and Python looks in /: set ENV PYTHONPATH=/app in the Dockerfile, or WORKDIR /app",
+        ),
+        (
+            "ModuleNotFoundError: No module named 'sdofm.data'",
+            Files("/src/sdofm/data.py", "/src/scripts/main.py", folder="/", words=["python", "/src/scripts/main.py"]),
+            "sdofm is in /src, and Python looks in /src/scripts: set ENV PYTHONPATH=/src in the Dockerfile",
         ),
         (
             "python: can't open file '/app/tarin.py': [Errno 2] No such file or directory",
             Files("/app/train.py", "/app/data.csv"),
             "the image has no /app/tarin.py; it has /app/train.py",
+        ),
+        (
+            "/usr/bin/python: No module named trainer.tune",
+            Files(
+                "/trainer", folder="/", words=["python", "-m", "trainer.tune"]
+            ),  # by `COPY tune.py /trainer`, as in a public file
+            "the image has no /trainer/tune.py, as /trainer is a file: a folder as the target of COPY ends with / "
+            "(/trainer/)",
         ),
         (
             "python: can't open file '/app/train.py': [Errno 2] No such file or directory",
@@ -107,6 +121,7 @@ def test_code_in_vain_is_told_with_what_is_there(line: str, files: Files, found:
 
 @pytest.mark.parametrize("line", ["ModuleNotFoundError: No module named 'torch'", "ValueError: x", ""])
 def test_a_library_is_not_looked_for_among_files(line: str) -> None:
+    assert of_code("No module named 'lib'", Files("/lib/x.so", words=["python", "train.py"])) == []
     assert of_code(line, Files("/app/train.py", words=["python", "train.py"])) == []
 
 
