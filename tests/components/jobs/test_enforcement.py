@@ -122,11 +122,11 @@ def test_limits_of_cost_count_the_jobs_of_a_run(monkeypatch: pytest.MonkeyPatch)
     assert refused(inputs(N1, "one", CLOUD)) == []
     (message,) = refused(inputs(N1, "three", CLOUD))
     assert message == (
-        "spec: guardrails.maxHourlyCost: 0.74 USD an hour by list price; allowed: 0.60 for all jobs; most expensive: "
+        ": guardrails.maxHourlyCost: 0.74 USD an hour by list price; allowed: 0.60 for all jobs; most expensive: "
         "one 0.25, two 0.25, three 0.25"
     )
     (message,) = refused(inputs({"machineType": "n1-standard-32"}, "two", CLOUD))
-    assert message.startswith("spec: guardrails.maxHourlyCost: 1.")
+    assert message.startswith(": guardrails.maxHourlyCost: 1.")
 
 
 def test_a_job_without_limits_costs_no_look(monkeypatch: pytest.MonkeyPatch) -> None:
