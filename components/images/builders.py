@@ -34,6 +34,20 @@ _IMAGE_WAS_REMOVED = 'unable to find image "sha256:'
 """What Docker 20.10 says if any image is removed while it looks for cached layers (docs/gotchas.md)."""
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 """How Docker and programs in a build colour what they write (ECMA-48, CSI)."""
+_ADVICE = (
+    (
+        r"no such host|dial tcp|i/o timeout|network is unreachable|TLS handshake timeout|name resolution",
+        "this machine does not reach a registry or server; connect it, or bring the base image here by `docker load`",
+    ),
+    (
+        r"pull access denied|manifest unknown|manifest for \S+ not found|failed to resolve source metadata",
+        "correct the image after FROM or --from=, or log in to its registry by `docker login`",
+    ),
+    (r"no space left on device", "Docker's disk is full; `docker system df` says of what"),
+    (r"unable to find (user|group)|no matching entries in", "no RUN before it makes the user that USER names"),
+    (r"exec format error", "this machine runs no programs of the image's platform; name its own, or install binfmt"),
+)
+"""What helps, by what one of the last lines of a build says, in Docker's and runc's words."""
 _MAX_ATTEMPTS = 3
 _ANSWER_SECONDS, _SILENT_BUILD_SECONDS = 600, 3600
 _IGNORE_FILE = ".dockerignore"
@@ -244,6 +258,8 @@ def follow(lines: Iterable[str], report: Report) -> Iterator[str]:
 
 
 def failure(uri: str, lines: list[str], advice: str = "") -> BuildFailed:
-    """Return the error of a failed build, with its last lines."""
+    """Return the error of a failed build, with its last lines, and what helps where they say so."""
+    ending = "\n".join(lines[-MAX_QUOTED_LINES:])
+    advice = advice or next((text for pattern, text in _ADVICE if re.search(pattern, ending)), "")
     quoted = "\n".join(f"  {line}" for line in lines[-MAX_QUOTED_LINES:])
     return BuildFailed(f"{uri} cannot be built{advice and '; '}{advice}; the last lines of its build:\n{quoted}")

@@ -154,6 +154,26 @@ def test_an_error_amid_an_answer_is_docker_s(
     assert last.startswith(f"  {reason}")
 
 
+@pytest.mark.parametrize(
+    ("error", "advice"),
+    [
+        ('Get "https://a.test/v2/": dial tcp: lookup a.test: no such host', "this machine does not reach a registry"),
+        ("pull access denied for buidler, repository does not exist", "correct the image after FROM or --from="),
+        ("write /x: no space left on device", "Docker's disk is full; `docker system df` says of what"),
+        ("unable to find user trainer: no matching entries in passwd file", "no RUN before it makes the user"),
+        ("exec /bin/sh: exec format error", "this machine runs no programs of the image's platform"),
+    ],
+)
+def test_a_known_failure_says_what_helps(
+    daemon: SimpleNamespace, context: BuildContext, error: str, advice: str
+) -> None:
+    daemon.messages = [{"error": error}]
+    with pytest.raises(BuildFailed) as failure:
+        ClassicBuilder().build(context, URI, {}, lambda line: None)
+    assert str(failure.value).startswith(f"{URI} cannot be built; {advice}")
+    assert str(failure.value).endswith(f"the last lines of its build:\n  {error}")
+
+
 def test_colours_of_a_build_are_left_out(daemon: SimpleNamespace, context: BuildContext) -> None:
     daemon.messages = [{"stream": "\x1b[91mE: no such package\x1b[0m\n"}, {"error": "exit code 1"}]
     assert quoted_lines(ClassicBuilder(), context) == ["  E: no such package", "  exit code 1"]
