@@ -27,7 +27,7 @@ from vertex_api.retry import DISABLED_API
 
 MAX_PAGES, MAX_LIST_BYTES, MAX_LIST_SECONDS = 1_000, 256 << 20, 600.0
 """Of a list: 100,000 jobs."""
-_ID = re.compile(r"[\w-]+")
+_ID, _NUMBER = re.compile(r"[\w-]+"), re.compile("[0-9]+")
 FOREIGN_TYPES = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError)
 """What Google's libraries raise for answers of other types than the API's, such as an `error` that is a text."""
 _FOREIGN = "what answers is not the API, or a proxy stands before it"
@@ -57,21 +57,27 @@ def require_list(answer: Mapping[str, Any], field: str) -> list[Any]:
     return value
 
 
-def read_job(message: Any, kind: Kind, parent: str) -> JobJson:
-    """Return a job as JSON. Raises Unavailable for one of another kind or region, which a later call would act on.
+def read_job(message: Any, kind: Kind, parent: str, asked: ResourceName | None = None) -> JobJson:
+    """Return a job as JSON. Raises Unavailable for one that was not `asked` for, which a later call would act on.
 
-    Its project may be the number in place of the id.
+    That is one of another kind, region or project, whose number may stand in place of its id.
     """
     from google.protobuf import json_format
 
     job = dict(json_format.MessageToDict(type(message).pb(message)))
-    name, region = str(job.get("name", "")), parent.rpartition("/")[2]
+    name, (_, project, _, region) = str(job.get("name", "")), parent.split("/")
     try:
         found = ResourceName.parse(name)
     except ValueError:
         found = None
-    if found is None or (found.kind, found.region) != (kind, region) or not _ID.fullmatch(found.id):
-        expected = f"{kind.collection} of {region}"
+    is_expected = (
+        found is not None
+        and (found.kind, found.region) == (kind, region)
+        and (found.project == project or _NUMBER.fullmatch(found.project))
+        and (found.id == asked.id if asked else _ID.fullmatch(found.id))
+    )
+    if not is_expected:
+        expected = f"{kind.collection} of {project} in {region}"
         raise Unavailable(f'what answers is not the API: it names "{name[:200]}" among {expected}')
     return job
 

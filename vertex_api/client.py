@@ -86,7 +86,9 @@ class Client:
     def require(self, name: ResourceName) -> JobJson:
         """Return the current job. Raises NotFound."""
         request, parent = {"name": str(name)}, location_name(name.project, name.region)
-        return self._call("get", lambda: answers.read_job(self._send("get", name.kind, request), name.kind, parent))
+        return self._call(
+            "get", lambda: answers.read_job(self._send("get", name.kind, request), name.kind, parent, name)
+        )
 
     def list(self, kind: Kind, parent: str, filter: str) -> Sequence[JobJson]:
         """Return the jobs of a kind that match a filter such as `labels.team="vision"`."""

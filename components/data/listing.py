@@ -126,7 +126,7 @@ def _table(uri: str, full_location_name: str) -> Snapshot:
         )
     try:
         rows, size, modified = (int(answer[key]) for key in ("numRows", "numBytes", "lastModifiedTime"))
-    except (KeyError, TypeError, ValueError) as error:
-        kind = str(answer.get("type", "something else")).lower()
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        kind = " ".join(str(answer.get("type", "something else")).lower().split())[:60]
         raise DataUnreadable(f"{uri}: has no rows of its own ({kind}); lock the table that it reads") from error
     return Snapshot.of(uri, "rows", [Part(table, size, {"modified": str(modified)})], rows)

@@ -210,13 +210,13 @@ def _service(run: Run) -> Side:
     from google.auth.exceptions import GoogleAuthError
     from google.auth.transport.requests import AuthorizedSession
 
-    from vertex_api import credentials
+    from vertex_api import credentials, transport
 
     if run.service:
         url = run.service.rstrip("/")
-        return Side("service", url, url, requests.Session(), run, IMAGE, _EMULATOR_PAUSE)
+        return Side("service", url, url, transport.mount(requests.Session()), run, IMAGE, _EMULATOR_PAUSE)
     try:
-        session: Any = AuthorizedSession(credentials.load())
+        session: Any = transport.mount(AuthorizedSession(credentials.load()))
     except GoogleAuthError as error:
         raise ParityFailed(f"no credentials of Google Cloud: {credentials.explain(error)}") from error
     api = f"https://{run.region}-aiplatform.googleapis.com"
@@ -236,7 +236,9 @@ def _emulator(run: Run) -> Iterator[Side]:
 def _emulator_side(url: str, run: Run) -> Side:
     import requests
 
-    session = requests.Session()
+    from vertex_api import transport
+
+    session = transport.mount(requests.Session())
     session.trust_env = False  # past the proxies that are set for the internet
     return Side("emulator", url, url, session, run, IMAGE, _EMULATOR_PAUSE)
 

@@ -28,6 +28,8 @@ _PASSING = (502, 503, 504)
 """Answers that say nothing of what was asked; a call is made again at most `_RETRIES` times after them."""
 _RETRIES = 3
 _COLLECTIONS = (*KINDS, "models")
+_MAX_PAGES = 100
+"""Of a list, and of objects that are removed: a run makes some hundred."""
 _UNTIL = {"running": TERMINAL_STATES | {"JOB_STATE_RUNNING"}, "ended": TERMINAL_STATES}
 
 
@@ -158,6 +160,12 @@ class Side:
             for name in made:
                 self._remove(name)
 
+    def _is_own(self, name: str) -> bool:
+        """Whether a name that an answer has is that of a job or model here; the project may be its number."""
+        project = rf"({re.escape(self.run.project)}|[0-9]+)"
+        collections = "|".join(_COLLECTIONS)
+        return bool(re.fullmatch(rf"projects/{project}/locations/{self.run.region}/({collections})/[\w.@-]+", name))
+
     def _answer(self, step: Step, variables: dict[str, str], made: list[str]) -> Answer:
         path = fill(step.path, variables)
         if "${" in path:  # a step before has made nothing that this one could ask for
@@ -178,10 +186,11 @@ class Side:
             if self.stop.wait(self.pause):
                 raise ParityFailed("stopped")
         name = answer.get("name") if isinstance(answer, dict) else None
+        name = name if isinstance(name, str) and self._is_own(name) else None
         if step.method == "POST" and reply.ok and name and not path.startswith(STORAGE):
-            made.append(str(name))
+            made.append(name)
         if step.keep and name:
-            variables[step.keep] = str(name)
+            variables[step.keep] = name
         seen = tuple(states) if step.until else ()
         content_type = reply.headers.get("content-type", "")
         return Answer(f"{step.method} {step.path}", reply.status_code, content_type, answer, seen)
@@ -237,9 +246,12 @@ class Side:
             for name in [*self._labelled(collection)]:
                 self._remove(name)
         bucket = f"{STORAGE}storage/v1/b/{self.run.bucket}"
-        while items := self._listed(f"{bucket}/o?prefix={quote(self.run.folder + '/', safe='')}").get("items"):
-            for item in items:
-                self._delete(f"{bucket}/o/{quote(item['name'], safe='')}")
+        for _ in range(_MAX_PAGES):
+            names = _names(self._listed(f"{bucket}/o?prefix={quote(self.run.folder + '/', safe='')}"), "items")
+            if not names:
+                break
+            for name in names:
+                self._delete(f"{bucket}/o/{quote(name, safe='')}")
         if self.run.owns_bucket:
             self._delete(bucket)
 
@@ -262,21 +274,21 @@ class Side:
     def _labelled(self, collection: str) -> Iterator[str]:
         wanted = f'labels.{RUN_LABEL}="{self.run.id}"'
         path, token = f"{collection}?filter={quote(wanted)}", ""
-        while True:
-            page = self._listed(f"{path}&pageToken={quote(token)}" if token else path)
-            yield from (str(each["name"]) for each in page.get(collection, []))
-            token = page.get("nextPageToken", "")
+        for _ in range(_MAX_PAGES):
+            page = self._listed(f"{path}&pageToken={quote(token, safe='')}" if token else path)
+            yield from filter(self._is_own, _names(page, collection))
+            token = str(page.get("nextPageToken") or "")
             if not token:
                 return
+        raise ParityFailed(f"{self.name}: {collection}: the list does not end")
 
     def _remove(self, name: str) -> None:
         """Cancel and delete one resource of the run, and return when it is gone. Raises ParityFailed."""
-        collection = name.split("/")[-2]
-        if collection not in _COLLECTIONS:
-            return
         deadline = time.monotonic() + CLEAN_SECONDS
         while (reply := self._call("GET", name)).status_code != 404:
-            state = _json(reply).get("state", "JOB_STATE_SUCCEEDED") if reply.ok else ""
+            answer = _json(reply)
+            is_read = reply.ok and isinstance(answer, dict)
+            state = str(answer.get("state", "JOB_STATE_SUCCEEDED")) if is_read else ""
             if state in TERMINAL_STATES:
                 reply = self._call("DELETE", name)
                 if reply.ok:
@@ -289,14 +301,22 @@ class Side:
 
 
 def _json(reply: Any) -> Any:
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError, RecursionError):
         return reply.json()
     return reply.text
 
 
+def _names(page: dict[str, Any], collection: str) -> list[str]:
+    """Return the names in a page of a list, without what has none."""
+    items = page.get(collection)
+    names = [each.get("name") for each in items if isinstance(each, dict)] if isinstance(items, list) else []
+    return [name for name in names if isinstance(name, str)]
+
+
 def _message(reply: Any) -> str:
     answer = _json(reply)
-    message = answer.get("error", {}).get("message") if isinstance(answer, dict) else None
+    error = answer.get("error") if isinstance(answer, dict) else None
+    message = error.get("message") if isinstance(error, dict) else None
     return " ".join(str(message or f"HTTP {reply.status_code}").split())[:300]
 
 

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from itertools import islice
+from itertools import islice, pairwise
 from typing import IO, Any, Protocol, TypeVar
 
 from vertex_api import credentials
@@ -32,6 +32,8 @@ MAX_LIST_SECONDS = 600.0
 """Of each page of a list: the emulator computes the checksums of its objects."""
 _MAX_FOLDERS, _MAX_ENTRIES = 200, 10_000
 """Of a folder that is listed, those below it, and what one of them has: a job may create them without end."""
+_MAX_EMPTY_PAGES = 1000
+"""Of a list, one after the other."""
 _MAX_UPLOADS = 5
 """Of one object that others write at the same time."""
 
@@ -303,12 +305,21 @@ def listing(full_location_name: str, bucket: str, prefix: str) -> Iterator[Liste
             yield Listed(name, size, _generation(blob), crc32c, str(blob.md5_hash or ""))
 
 
-def _of_bucket(bucket: str, blobs: Iterator[Any]) -> Iterator[Any]:
+def _of_bucket(bucket: str, blobs: Any) -> Iterator[Any]:
     """Yield what a list has. Raises UploadFailed if there is no such bucket."""
     from google.api_core.exceptions import NotFound
 
+    empty, last = 0, ""
     try:
-        yield from blobs
+        for page in blobs.pages:
+            found = [*page]
+            empty = 0 if found else empty + 1
+            names = [last, *(_require(blob.name, str) for blob in found)]
+            # A list without an end has empty pages, or names again: those of buckets are in order, each once.
+            if empty > _MAX_EMPTY_PAGES or any(after <= before for before, after in pairwise(names)):
+                raise _Foreign
+            last = names[-1]
+            yield from found
     except NotFound as error:
         raise UploadFailed(f"gs://{bucket}: there is no bucket of this name; correct it, or create it") from error
 

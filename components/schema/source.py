@@ -21,7 +21,14 @@ MAX_DEPTH = 100
 TOO_DEEP = f"nests more than {MAX_DEPTH} deep; write it with fewer levels"
 MAX_REPEATED_VALUES = 100_000
 """Of aliases. With these two limits, few bytes cannot fill the memory."""
+MAX_BYTES = 4 << 20
+"""Of a file, as of a request to the emulator. A MiB of short values takes some seconds."""
+_MAX_NUMBER = 300
+"""Characters. In base 60 (`1:30`), as YAML reads it, the time for more grows with their square."""
 _MERGE, _TEXT = "tag:yaml.org,2002:merge", "tag:yaml.org,2002:str"
+_INTEGER, _FLOAT = "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"
+_SHOWN = 60
+"""Characters of a value in a message."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +51,19 @@ class SourceFile:
         With the project's folder `root`, it must be an ordinary file of that's checkout.
         """
         try:
-            source = cls(name, trees.read(file, checkout(root)) if root else file.read_bytes())
+            if root:
+                source = cls(name, trees.read(file, checkout(root), MAX_BYTES))
+            else:
+                with file.open("rb") as stream:
+                    source = cls(name, stream.read(MAX_BYTES + 1))
         except OSError as error:
             return cls(name), {}, [Problem(name, "", f"cannot be read: {error.strerror}")]
         return source, *source.parse()
 
     def parse(self) -> tuple[dict[str, Any], list[Problem]]:
         """Return the object that the file holds, or an empty one and the problem that prevents it from being read."""
+        if len(self.content) > MAX_BYTES:
+            return {}, [Problem(self.name, "", f"has more than {MAX_BYTES >> 20} MiB; split it into several files")]
         try:
             value = parse(self.content)
         except yaml.MarkedYAMLError as error:
@@ -163,7 +176,8 @@ def parse(content: bytes) -> Any:
         except ValueError:
             # For an impossible date, such as 2026-02-30, the error has no position.
             wrong = next(each for each in _values(node) if isinstance(each, yaml.ScalarNode) and not _is_valid(each))
-            message = f'{wrong.value} looks like a date or a number and is not one; write "{wrong.value}" in quotes'
+            shown = wrong.value if len(wrong.value) <= _SHOWN else f"{wrong.value[:_SHOWN]}..."
+            message = f'{shown} looks like a date or a number and is not one; write "{shown}" in quotes'
             raise yaml.MarkedYAMLError(problem=message, problem_mark=wrong.start_mark) from None
     finally:
         loader.dispose()
@@ -178,7 +192,18 @@ def _is_valid(node: yaml.ScalarNode) -> bool:
 
 
 def _construct(node: yaml.ScalarNode) -> Any:
-    return yaml.constructor.SafeConstructor().construct_object(node)
+    return _Constructor().construct_object(node)
+
+
+class _Constructor(yaml.constructor.SafeConstructor):
+    """A constructor that raises ValueError for numbers that are too long."""
+
+
+def _number(constructor: Any, node: yaml.ScalarNode) -> Any:
+    """Return the value of an integer or a float. Raises ValueError."""
+    if len(node.value) > _MAX_NUMBER:
+        raise ValueError("too long for a number")
+    return constructor.construct_yaml_int(node) if node.tag == _INTEGER else constructor.construct_yaml_float(node)
 
 
 def _check_keys(root: yaml.Node) -> None:
@@ -273,6 +298,11 @@ class _Loader(yaml.CSafeLoader):
 
     def ascend_resolver(self) -> None:
         self._depth -= 1
+
+
+for _tag in (_INTEGER, _FLOAT):
+    _Constructor.add_constructor(_tag, _number)
+    _Loader.add_constructor(_tag, _number)
 
 
 def _compose(loader: _Loader, content: bytes) -> yaml.Node | None:

@@ -160,7 +160,7 @@ def side(*replies: Any) -> tuple[Side, Session]:
 
 
 def test_a_job_is_removed_only_if_it_is_gone() -> None:
-    name = "projects/1/locations/r/customJobs/2"
+    name = "projects/1/locations/us-central1/customJobs/2"
     page = {"customJobs": [{"name": name}]}
     running, ended = {"state": "JOB_STATE_RUNNING"}, {"state": "JOB_STATE_CANCELLED"}
     going = {"state": "JOB_STATE_CANCELLING"}

@@ -4,13 +4,17 @@ import io
 import tracemalloc
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
+from vertex_training.data import listing
 from vertex_training.errors import ComponentError
 from vertex_training.images import registry
 from vertex_training.images.build_client import BuildClient
 from vertex_training.images.registry import GoogleRegistry
+from vertex_training.parity import command, side
+from vertex_training.parity.side import ParityFailed, Run
 from vertex_training.runtime import emulator, storage
 from vertex_training.runtime.storage import CloudStorage
 
@@ -278,6 +282,7 @@ def test_large_pages_are_given_up(
     "named",
     [
         f"{location_name('p', 'europe-west4')}/customJobs/7",
+        f"{location_name('evil', 'us-central1')}/customJobs/7",
         f"{PARENT}/hyperparameterTuningJobs/7",
         f"{PARENT}/customJobs/7:cancel",
         f"{PARENT}/customJobs/..",
@@ -302,6 +307,108 @@ def test_a_reader_blames_no_service_for_mistakes(server: Hostile, calls: dict[st
         len(7)  # type: ignore[arg-type]
     with pytest.raises(AttributeError), CloudStorage().reader() as read:
         read.objects(7, 100)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("project", "id"), [("p", "8"), ("12", "8"), ("evil", "7")])
+def test_no_other_job_is_taken_for_the_asked(
+    project: str, id: str, server: Hostile, calls: dict[str, Callable[[], object]]
+) -> None:
+    server.behaviour = hostile.as_json({"name": f"{location_name(project, 'us-central1')}/customJobs/{id}"})
+    assert fail(calls["get"]).startswith("what answers is not the API: it names ")
+
+
+def test_a_project_may_be_its_number(server: Hostile, calls: dict[str, Callable[[], object]]) -> None:
+    name = f"{location_name('12', 'us-central1')}/customJobs/7"
+    server.behaviour = hostile.as_json({"name": name})
+    assert calls["get"]() == {"name": name}
+
+
+def stored(name: Any, **fields: Any) -> dict[str, Any]:
+    return {"name": name, "size": "1", "generation": "7", "crc32c": "AAAAAA==", **fields}
+
+
+LISTS_WITHOUT_END = {
+    "the same page": {"items": [stored("a")], "nextPageToken": "more"},
+    "empty pages": {"nextPageToken": "more"},
+    "an order of its own": {"items": [stored("b"), stored("a")]},
+    "a name twice": {"items": [stored("a"), stored("a")]},
+    "names that are numbers": {"items": [stored(7)]},
+    "a size of a word": {"items": [stored("a", size="much")]},
+    "a size that is not finite": {"items": [stored("a", size=float("inf"))]},
+    "no generation": {"items": [stored("a", generation=None)]},
+    "no checksum": {"items": [stored("a", crc32c=None)]},
+    "a checksum that is a list": {"items": [stored("a", crc32c=[])]},
+    "a token that is a list": {"items": [7], "nextPageToken": [7]},
+    "objects that are texts": {"items": ["a"]},
+}
+
+
+@pytest.mark.parametrize("answer", LISTS_WITHOUT_END)
+def test_data_of_a_false_list_is_not_locked(
+    answer: str, server: Hostile, calls: dict[str, Callable[[], object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage, "_MAX_EMPTY_PAGES", 3)
+    server.behaviour = hostile.as_json(LISTS_WITHOUT_END[answer])
+    fail(lambda: listing.take("gs://bucket/", Path(), f"//cloud/{PARENT}"))
+    assert len(server.asked) < 10
+
+
+TABLES = {
+    "a redirect": hostile.redirecting("http://169.254.169.254/"),
+    "a bomb": hostile.gzip_bomb(64),
+    "words as numbers": hostile.as_json({"numRows": "many", "numBytes": "1", "lastModifiedTime": "1"}),
+    "NaN": hostile.as_json({"numRows": float("nan"), "numBytes": 1, "lastModifiedTime": 1}),
+    "infinite rows": hostile.as_json({"numRows": float("inf"), "numBytes": 1, "lastModifiedTime": 1}),
+    "digits without end": hostile.as_json({"numRows": "9" * 5000, "numBytes": "1", "lastModifiedTime": "1"}),
+    "a type that acts": hostile.as_json({"type": "\x1b[2J\n" * 1000}),
+    "a list": hostile.as_json([]),
+    "HTML": hostile.answering(b"<html>"),
+    "an error that acts": hostile.as_json({"error": {"code": 403, "message": "\x1b[2J\n" * 50}}, "403 F"),
+}
+
+
+@pytest.mark.parametrize("answer", TABLES)
+def test_a_false_table_is_not_locked(
+    answer: str, server: Hostile, calls: dict[str, Callable[[], object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "MAX_ANSWER_BYTES", 1 << 20)
+    monkeypatch.setenv(listing.BIGQUERY_VARIABLE, server.url)
+    server.behaviour = TABLES[answer]
+    fail(lambda: listing.take("bq://p.d.t", Path(), f"//cloud/{PARENT}"))
+
+
+OTHERS = f"{location_name('other', 'us-central1')}/customJobs/7"
+SIDES = {
+    "another project's job": hostile.as_json({"customJobs": [{"name": OTHERS}]}),
+    "another region's job": hostile.as_json({"customJobs": [{"name": OTHERS.replace("central1", "east1")}]}),
+    "a path that leads up": hostile.as_json({"customJobs": [{"name": f"{PARENT}/customJobs/../../x"}]}),
+    "another host": hostile.as_json({"customJobs": [{"name": f"@evil.example/{PARENT}/customJobs/7"}]}),
+    "no names": hostile.as_json({"customJobs": [{}, 7, None, {"name": 7}], "items": [{}, 7, {"name": None}]}),
+    "numbers for lists": hostile.as_json({"customJobs": 7, "models": "x", "items": 7}),
+    "pages without end": hostile.as_json({"nextPageToken": "more"}),
+    "objects without end": hostile.as_json({"items": [{"name": "a"}]}),
+    "a list": hostile.as_json([]),
+    "lists in lists": hostile.answering(b"[" * 100_000),
+    "a redirect": hostile.redirecting("http://169.254.169.254/"),
+    "a bomb": hostile.gzip_bomb(64),
+    "an error that is a text": hostile.as_json({"error": "\x1b[2J"}, "400 B"),
+    "an error that acts": hostile.as_json({"error": {"message": "\x1b]0;owned\x07\n" * 1000}}, "400 B"),
+}
+
+
+@pytest.mark.parametrize("answer", SIDES)
+def test_parity_removes_nothing_of_others(answer: str, server: Hostile, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(side, "_MAX_PAGES", 3)
+    monkeypatch.setattr(transport, "MAX_ANSWER_BYTES", 1 << 20)
+    server.behaviour = SIDES[answer]
+    run = Run("parity-1", "p", "us-central1", server.url, "bucket", False, "/nowhere")
+    try:
+        command._service(run).clean()
+    except ParityFailed as error:
+        assert str(error).isprintable() and len(str(error)) < 1000
+    methods = [asked.split(" ", 2)[:2] for asked in server.asked]
+    assert all(method == "GET" or path.startswith("/storage/v1/b/bucket/o/") for method, path in methods)
+    assert len(methods) < 20
 
 
 def test_an_operation_elsewhere_is_not_followed(server: Hostile, calls: dict[str, Callable[[], object]]) -> None:
