@@ -175,7 +175,7 @@ def create_foundation(settings: Settings, opts: pulumi.ResourceOptions | None = 
         from .targets.gcp.foundation import GcpFoundation
 
         foundation = GcpFoundation(settings.named("gcp"), settings, opts)
-        foundation.program.on_valid = show_reports
+    foundation.program.on_valid = show_reports
     join(foundation.program)
     return foundation
 

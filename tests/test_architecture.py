@@ -40,7 +40,7 @@ LAYERS = {
         ("answers", "commands", "cron", "metrics", "validation"),
         ("client", "pipelines"),
         ("job",),
-        ("estimates", "mistakes"),
+        ("advice", "estimates", "mistakes"),
     ),
     "vertex_emulator": (
         (

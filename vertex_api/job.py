@@ -16,7 +16,7 @@ from typing import Any, Literal, cast
 
 from vertex_api import pipelines, studies
 from vertex_api.jobspec import DEFAULT_TIMEOUT, explicit_timeout, model_folder
-from vertex_api.messages import KeyPath, value_at
+from vertex_api.messages import KeyPath, value_at, without_defaults
 from vertex_api.names import CUSTOM_JOB, TRAINING_PIPELINE, JobJson, Kind
 from vertex_api.scalars import to_seconds
 from vertex_api.validation.check import ValuePredicate, never_unresolved, validate_job
@@ -80,7 +80,7 @@ class Job:
     @property
     def parallel_trials(self) -> int:
         """How many of its runs take machines at the same time."""
-        return int(self.backing.fields.get("parallelTrialCount", 1))
+        return min(int(self.backing.fields.get("parallelTrialCount", 1)), self.trials)
 
     @property
     def job_spec(self) -> Mapping[str, Any]:
@@ -168,7 +168,8 @@ def stored_job(kind: Kind, job: JobJson) -> Job:
     if kind == TRAINING_PIPELINE:
         fields = pipelines.stored_pipeline(named)
     else:
-        fields, _ = canonicalize(kind.typed_dict, named, output_only="drop")
+        fields, misshapen = canonicalize(kind.typed_dict, named, output_only="drop")
+        fields = fields if misshapen else without_defaults(kind.typed_dict, fields)
     return Job(kind, {key: fields[key] for key in fields if key != _NAME or _NAME in job})
 
 

@@ -122,6 +122,49 @@ def without_unset(value: Any) -> Any:
     return value
 
 
+_STOPPING_COUNTS = ("minNumTrials", "maxNumTrials", "maxNumTrialsNoProgress")
+_RANGE = ("minValue", "maxValue", "defaultValue")
+_PRESENT = frozenset({*_STOPPING_COUNTS, *_RANGE, "replicaCount", "updateAllStoppedTrials", "shouldStopAsap", "query"})
+"""Fields of jobs in which a zero is not what it means to leave them out.
+
+In Google's protos these have presence (`optional`, or a wrapper); the ends of a range, and a pool's replicas, are
+required there.
+"""
+
+_SAME_WHEN_EMPTY = frozenset({"scheduling", "diskSpec"})
+"""Messages that say nothing by being there, unlike a rule for stopping or a safety metric."""
+
+
+def without_defaults(message_type: Any, value: Any) -> Any:
+    """Return a canonical job without numbers, booleans and enums that are zero, false or unspecified.
+
+    Proto3 sends the same for them and for nothing, so a job that writes them out is the same job. Required fields stay.
+    """
+    if message_type is None or not isinstance(value, Mapping):
+        return value
+    fields = message_fields(message_type)
+    required = message_type.__required_keys__
+
+    def is_default(key: str, child: Any) -> bool:
+        field = fields.get(key)
+        if field is None or field.cardinality != "one" or key in required or key in _PRESENT:
+            return False
+        return (
+            child is False
+            or (type(child) is int and child == 0)
+            or (isinstance(child, str) and field.enum.get(child) == 0)
+        )
+
+    kept = {
+        key: fields[key].map_values(child, partial(without_defaults, fields[key].message_type))
+        if key in fields
+        else child
+        for key, child in value.items()
+        if not is_default(key, child)
+    }
+    return {key: child for key, child in kept.items() if child != {} or key not in _SAME_WHEN_EMPTY}
+
+
 def without_unknown(message_type: Any, value: Any) -> Any:
     """Return a JSON value without the fields that its message does not have, in either spelling.
 

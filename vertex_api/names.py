@@ -1,6 +1,7 @@
 """What jobs are called: their kinds, resource names and states, and the names that a misspelt one may mean."""
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -82,20 +83,41 @@ def short_state(state: str) -> str:
 
 
 _MAX_LENGTH = 200
+_SIZE = re.compile(r"(.+[-_])([0-9]{1,9})([a-z]*)")
 _MAX_COMPARED, _MAX_LISTED, _MAX_JOINED = 1000, 50, 5
 
 
 def closest_name(name: str, known_names: Iterable[str]) -> str | None:
     """Return the known name most similar to `name`, None if none is similar. Case and underscores are ignored.
 
+    Of names that differ in a number only it is the next size up: `n1-standard-4` for `n1-standard-2`. A name that is
+    the beginning of a known one means that: `TPU_V4_POD` for `TPU_V4`.
     Returns None too for a name that is no name by its length, and among so many known names that it would take long.
     """
     known_names = list(known_names)
     if len(name) > _MAX_LENGTH or len(known_names) > _MAX_COMPARED:
         return None
+    if sized := _next_size(name, known_names):
+        return sized
+    begun = [each for each in known_names if name and each.startswith((f"{name}_", f"{name}-"))]
+    if len(begun) == 1:
+        return begun[0]
     folded = {candidate.lower(): candidate for candidate in sorted(known_names)}
     matches = difflib.get_close_matches(name.replace("_", "").lower(), folded, n=1)
     return folded[matches[0]] if matches else None
+
+
+def _next_size(name: str, known_names: Iterable[str]) -> str | None:
+    """Return the known name that has the next larger number than `name`, else the largest; None without such names."""
+    if not (match := _SIZE.fullmatch(name)):
+        return None
+    sizes = {}
+    for each in known_names:
+        known = _SIZE.fullmatch(each)
+        if known and known.group(1, 3) == match.group(1, 3):
+            sizes[int(known[2])] = each
+    larger = [size for size in sizes if size >= int(match[2])]
+    return sizes[min(larger, default=max(sizes))] if sizes else None
 
 
 def did_you_mean(name: str, known_names: Iterable[str]) -> str:

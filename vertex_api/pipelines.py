@@ -7,11 +7,11 @@ from typing import Any, Required
 from pydantic.alias_generators import to_camel, to_snake
 from typing_extensions import TypedDict
 
-from vertex_api.messages import scalars_as_text, without_unknown
+from vertex_api.messages import scalars_as_text, without_defaults, without_unknown
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_api.scalars import Int32, String
 from vertex_api.types import CustomJobSpec, EncryptionSpec, InputDataConfig, Model, StudySpec
-from vertex_api.validation.check import ValidPart, ValuePredicate, job_violations, never_unresolved
+from vertex_api.validation.check import ValidPart, ValuePredicate, beside_another_task, job_violations, never_unresolved
 from vertex_api.validation.model import check_pipeline_fields
 from vertex_api.validation.shape import MUST_BE_OBJECT, FieldProblem, OutputOnlyPolicy, canonicalize
 
@@ -170,7 +170,9 @@ def validate_pipeline(
     job = inputs_to_job(kind, valid_part.value or {}, inputs)
     if output_only == "drop":  # a request
         job = scalars_as_text(kind.typed_dict, job)
+    source = job
     job, malformed = canonicalize(kind.typed_dict, job)
+    malformed = [beside_another_task(source, each) for each in malformed]
     valid_job = ValidPart.of(kind.typed_dict, job, malformed)
     violations = valid_job.problems(lambda job: job_violations(kind, job), is_unresolved_value)
     problems += [
@@ -200,8 +202,10 @@ def validate_declared(
     validated = validate_pipeline(_completed(body), output_only=output_only, is_unresolved_value=is_unresolved_value)
     if not validated.job:
         return body, validated.problems
-    inputs = job_to_inputs(backing_kind(validated.spec), validated.job)
-    return {**validated.spec, INPUTS_FIELD: inputs}, validated.problems
+    kind = backing_kind(validated.spec)
+    inputs = job_to_inputs(kind, without_defaults(kind.typed_dict, validated.job))
+    spec = without_defaults(TRAINING_PIPELINE.typed_dict, validated.spec)
+    return {**spec, INPUTS_FIELD: inputs}, validated.problems
 
 
 def job_of_pipeline(pipeline: Mapping[str, Any]) -> dict[str, Any]:

@@ -145,7 +145,8 @@ class Numbered:
             if isinstance(value, int | float) and not isinstance(value, bool) and value in names:
                 return names[int(value)]
             choices = ", ".join(name for name in names.values() if not name.endswith("_UNSPECIFIED"))
-            raise _error(value, f"is not one of {choices}{_DEFAULT_HINTS.get(next(iter(names.values())), '')}")
+            message = f"{quote(value)} is not one of {choices}{_DEFAULT_HINTS.get(next(iter(names.values())), '')}"
+            raise PydanticCustomError("enum", "{message}", {"message": message, "names": list(names.values())})
 
         return core_schema.no_info_before_validator_function(normalize_enum_name, handler(source))
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vertex_api.machines import MACHINES
+from vertex_api.names import closest_name
 from vertex_api.scalars import quote
 
 from .document import CommentedFields
@@ -57,6 +58,7 @@ SCALE_TIERS: dict[str, dict[str, tuple[str, int]]] = {
 RUNTIMES = ("1.15", "2.1", "2.2", "2.3", "2.4", "2.5", "2.6", "2.7", "2.8", "2.9", "2.11")
 """Versions of TensorFlow that have a prebuilt image with Python 3.7, as AI Platform's runtimes of the same number."""
 PAGE = "https://cloud.google.com/vertex-ai/docs/training/pre-built-containers"
+_MACHINE_PAGE = "https://cloud.google.com/vertex-ai/docs/training/configure-compute"
 _PACKAGE = {"packageUris": ["gs://your-bucket/trainer-0.1.tar.gz"], "pythonModule": "trainer.task"}
 """Placeholders of fields that `gcloud` takes as flags, so that a file may not have them."""
 
@@ -73,7 +75,7 @@ class Replicas:
     @property
     def is_tpu(self) -> bool:
         """Whether they are hosts of TPUs."""
-        return self.type in ("cloud_tpu", "cloud-tpu")
+        return "tpu" in self.type
 
 
 def replicas_of(training_input: dict[str, Any]) -> list[Replicas]:
@@ -218,6 +220,10 @@ def _machine_spec(replicas: Replicas, accelerator: dict[str, Any]) -> tuple[dict
         name, other = REPLACEMENTS[name]
         text = f"Vertex AI has none; {name} has as many vCPUs, and {other} is of the same family."
         comments.append(f"{source}: {text}")
+    elif name not in MACHINES:
+        # What once ran is converted, though nobody can say any more what it was.
+        name, comment = _stand_in(name, is_tpu=replicas.is_tpu)
+        comments.append(f"FILL IN: {source}: {comment}")
     if accelerator.get("type", "ACCELERATOR_TYPE_UNSPECIFIED") != "ACCELERATOR_TYPE_UNSPECIFIED":
         kind, count = accelerator["type"], accelerator.get("count", 1)
     elif replicas.is_tpu:
@@ -231,6 +237,15 @@ def _machine_spec(replicas: Replicas, accelerator: dict[str, Any]) -> tuple[dict
         comments.append(f"NVIDIA_TESLA_K80 is no longer there: {t4_count} NVIDIA_TESLA_T4 in place of {count}.")
         kind, count = "NVIDIA_TESLA_T4", t4_count
     return {"machineType": name, **({"acceleratorType": kind, "acceleratorCount": count} if kind else {})}, comments
+
+
+def _stand_in(name: str, *, is_tpu: bool) -> tuple[str, str]:
+    """Return a machine type in place of one that Vertex AI does not have, and a comment on it."""
+    sized = closest_name(name, MACHINES) or ""
+    if sized.rpartition("-")[0] == name.rpartition("-")[0] != "":
+        return sized, f"Vertex AI has none; {sized} is the next size of its family."
+    stand_in = "cloud-tpu" if is_tpu else "n1-standard-4"
+    return stand_in, f"not a known machine type; {stand_in} stands in for it. Vertex AI's types: {_MACHINE_PAGE}"
 
 
 def executor_image(runtime_version: str, region: str, has_gpu: bool) -> str:

@@ -3,11 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.machines import MACHINES
-from vertex_api.names import did_you_mean
 from vertex_api.validation.formats import Violation
 
-from .pools import LEGACY_TYPES, REPLACEMENTS, ROLES
+from .pools import LEGACY_TYPES, ROLES
 
 _NEEDED = {
     "DOUBLE": ("maxValue",),
@@ -19,10 +17,7 @@ _NEEDED = {
 
 def violations(training_input: Mapping[str, Any]) -> Iterator[Violation]:
     """Find every rule that a TrainingInput of the right shape breaks."""
-    machine_violations = [
-        *_tier_violations(training_input),
-        *_machine_violations(training_input),
-    ]
+    machine_violations = [*_tier_violations(training_input)]
     yield from machine_violations
     for role in ROLES:
         is_machine_type_valid = (f"{role}Type",) not in dict(machine_violations)
@@ -48,15 +43,6 @@ def _tier_violations(training_input: Mapping[str, Any]) -> Iterator[Violation]:
             yield (f"{role}Type",), f"is required with {role}Count"
 
 
-def _machine_violations(training_input: Mapping[str, Any]) -> Iterator[Violation]:
-    known = {*LEGACY_TYPES, *MACHINES}
-    for name in (f"{role}Type" for role in ROLES):
-        if name in training_input and training_input[name] not in known | REPLACEMENTS.keys():
-            near = did_you_mean(training_input[name], known)
-            advice = near if near.startswith("; did") else f"; name one of Vertex AI's, or {', '.join(LEGACY_TYPES)}"
-            yield (name,), f'"{training_input[name]}" is not a known machine type{advice}'
-
-
 def _role_violations(
     training_input: Mapping[str, Any], role: str, *, is_machine_type_valid: bool
 ) -> Iterator[Violation]:
@@ -74,7 +60,7 @@ def _role_violations(
     kind = accelerator.get("type", "")
     if not is_machine_type_valid or not accelerator:
         return
-    if not kind.startswith("TPU") and training_input.get(f"{role}Type") not in {*MACHINES, *REPLACEMENTS}:
+    if not kind.startswith("TPU") and training_input.get(f"{role}Type", "") in {"", *LEGACY_TYPES}:
         yield (at, "acceleratorConfig"), f"goes with a machine type of Compute Engine: name one as {role}Type"
     elif not kind:
         yield (at, "acceleratorConfig", "type"), "is required"

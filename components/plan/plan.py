@@ -159,6 +159,12 @@ class Plan:
             yield from region_mismatches(job, self.region)
         yield from self.limits.violations(job, self.images, self.labels, self.built)
 
+    def warnings(self) -> Iterator[Problem]:
+        """Find what to look at again in the jobs: a preview and a review show it, and nothing is refused."""
+        for training in self.trainings:
+            if isinstance(training.spec, Job) and not training.is_adopted:
+                yield from (training.place(*each) for each in rules.advice(training.spec))
+
     def sum_problems(self, others: Sequence["Plan"] = ()) -> Iterator[Problem]:
         """Find the limits of cost that the jobs break, each alone or all together.
 

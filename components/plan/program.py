@@ -289,12 +289,13 @@ def _reference_violations(spec: Any, secrets: Sequence[str], results: Results) -
     """Find references that are not closed, or that lead to no secret, job or result that the job has been given."""
     unclosed = dict(interpolation.unclosed(spec))
     yield from unclosed.items()
+    yield from interpolation.shell_violations(spec, lambda _: _TABLES, {"secrets": secrets})
     for path, reference in interpolation.references(spec):
         table, _, name = reference.partition(".")
         if path in unclosed:
             continue
         if table not in _TABLES:
-            yield path, interpolation.not_allowed(reference, _TABLES)
+            yield path, interpolation.not_allowed(reference, _TABLES, path)
         elif table == "secrets":
             if name not in secrets:
                 suggestion = did_you_mean(name, secrets)

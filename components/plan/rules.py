@@ -6,6 +6,7 @@ They hold for every job, wherever it comes from. `Plan.job_violations` applies t
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from typing import Any
 
+from vertex_api.advice import advice as advise
 from vertex_api.job import Job
 from vertex_api.messages import KeyPath, value_at
 from vertex_api.mistakes import likely_mistakes
@@ -114,6 +115,12 @@ def likely(job: Job, images: Mapping[str, shapes.Image], is_cloud: bool) -> Iter
     messages = {problem.path: problem.message for problem in problems}
     messages.update(_image_names(job, images))
     return messages.items()
+
+
+def advice(job: Job) -> list[Violation]:
+    """Find what to look at again in a valid job, one for each path."""
+    found = resolved_problems(advise(job), job.fields, interpolation.is_unresolved)
+    return [*{problem.path: problem.message for problem in found}.items()]
 
 
 def _image_names(job: Job, images: Container[str]) -> Iterator[Violation]:

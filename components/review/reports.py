@@ -8,6 +8,7 @@ from typing import Any
 
 import pulumi
 
+from vertex_api.errors import first_problems
 from vertex_api.estimates.availability import AS_OF, PAGE, REGIONS, accelerator_regions
 from vertex_api.estimates.cost import Cost
 from vertex_api.estimates.prices import ABOUT, ZERO, is_old
@@ -25,6 +26,7 @@ from vertex_api.names import closest_name
 from ..errors import GrantedQuotasUnknown, QuotaInsufficient
 from ..plan.guardrails import FIGURES, Figure
 from ..plan.plan import PERSISTENT_RESOURCE, Plan, add
+from ..runtime.resource import PerRun
 from .granted import fetch
 
 MAX_LINES = 10
@@ -33,13 +35,21 @@ MAX_NAMES = 3
 """How many of the jobs that need a quota or an accelerator a warning names."""
 _EXCLUDED = "on demand, without taxes, network, storage, logs, discounts"
 _NEWER_PRICES = "upgrade vertex-training, or set vertex-training:prices; `vertex-training prices` shows each"
+_warned: PerRun[set[str]] = PerRun()
+"""The warnings of a run so far: a program's jobs are judged with those of its stack."""
 
 
 def show_reports(plan: Plan) -> None:
-    """Show all reports on jobs of Google Cloud; those of a local stack cost nothing.
+    """Show what to look at again in the jobs, and all reports on those of Google Cloud; a local stack costs nothing.
 
     Raises QuotaInsufficient, in `pulumi up` too, if the guardrail `quotaCheck` blocks jobs that can never run.
     """
+    if pulumi.runtime.is_dry_run():
+        warned = _warned.get(set)
+        for warning in first_problems(map(str, plan.warnings())):
+            if warning not in warned:
+                warned.add(warning)
+                pulumi.warn(warning)
     if plan.is_cloud:
         for report in REPORTS:
             report(plan)

@@ -2,13 +2,16 @@
 
 They are resolved in three steps, each where its values are known: vars, and the URIs of data (`${data.NAME}`), when the
 declarations are read, image URIs when the program runs, secrets when a job is submitted. `$${` stands for `${`. Vertex
-AI's own `$(NAME)` is left unchanged, and so is an unclosed `${` that does not begin a reference.
+AI's own `$(NAME)` is left unchanged, and so is an unclosed `${` that does not begin a reference. A `${NAME}` without a
+table is the shell's: it stays as it is in a command line (`is_command_line`), and is refused elsewhere.
 """
 
 import json
 import re
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from typing import Any
+
+from pydantic.alias_generators import to_camel
 
 from vertex_api.messages import KeyPath
 from vertex_api.names import did_you_mean
@@ -23,8 +26,10 @@ TENSORBOARD = "tensorboard"
 TENSORBOARD_NAME = f"${{{TENSORBOARD}.name}}"
 """The name of the TensorBoard that the stack creates, which Google chooses. Declarations cannot refer to it."""
 
-_TOKEN = re.compile(r"\$\$\{|\$\{([^}]*)\}")
-_REFERENCE = re.compile(r"(?<!\$)\$\{([^}]*)\}")
+_TOKEN = re.compile(r"\$\$\{|\$\{(\s*\w+\.[^}]*)\}")
+_REFERENCE = re.compile(r"(?<!\$)\$\{(\s*\w+\.[^}]*)\}")
+_SHELL = re.compile(r"(?<!\$)\$\{(?!\s*\w+\.)([^}]*)\}")
+_LITERAL = "For a literal ${ write $${"
 # Only what has a dot, as all of ours have: a shell's names have none, so `${HOME` is left to the shell.
 _UNCLOSED = re.compile(r"(?<!\$)\$\{\s*[A-Za-z]\w*\.[^}]*?(?:\$\{|\Z)")
 
@@ -49,6 +54,33 @@ def literals(value: Any) -> Iterator[KeyPath]:
     return (path for path, text in _texts(value) if "${" in _REFERENCE.sub("", text))
 
 
+def shell(value: Any) -> Iterator[tuple[KeyPath, str]]:
+    """Find every `${…}` in a value that names no table, with its path: `(("args", 0), "HOME")`."""
+    for path, text in _texts(value):
+        for match in _SHELL.finditer(text):
+            yield path, match.group(1).strip()
+
+
+def is_command_line(path: KeyPath) -> bool:
+    """Whether a path of a job is in its command line or environment, which a shell may read."""
+    parts = {to_camel(str(part)) for part in path}
+    return bool(parts & {"containerSpec", "pythonPackageSpec"} and parts & {"command", "args", "env"})
+
+
+def shell_violations(
+    value: Any, tables: Callable[[KeyPath], Sequence[str]], names: Mapping[str, Collection[str] | None]
+) -> Iterator[Violation]:
+    """Find every `${NAME}` without a table that cannot be the shell's, or that is the name of something declared.
+
+    `tables` are those that a reference at a path may name, and `names` what is declared in each.
+    """
+    for path, name in shell(value):
+        if not name or not is_command_line(path):
+            yield path, not_allowed(name, tables(path), path)
+        elif table := next((table for table in tables(path) if name in (names.get(table) or ())), None):
+            yield path, f"${{{name}}} is left to the shell; did you mean ${{{table}.{name}}}? {_LITERAL}"
+
+
 def lone_paths(value: Any) -> set[KeyPath]:
     """Find the paths of the texts in a value that are one reference and nothing else."""
     return {path for path, text in _texts(value) if _REFERENCE.fullmatch(text)}
@@ -56,7 +88,7 @@ def lone_paths(value: Any) -> set[KeyPath]:
 
 def is_unresolved(value: object) -> bool:
     """Whether a value is a text with references to resolve, or with one to close first."""
-    return isinstance(value, str) and bool(_REFERENCE.search(value) or _UNCLOSED.search(value))
+    return isinstance(value, str) and any(each.search(value) for each in (_REFERENCE, _SHELL, _UNCLOSED))
 
 
 def resolve(value: Any, tables: Tables) -> Any:
@@ -97,10 +129,11 @@ def split_result(reference: str, jobs: Container[str]) -> tuple[str, str]:
     return parts[0], ".".join(parts[1:])
 
 
-def not_allowed(reference: str, tables: Sequence[str]) -> str:
-    """Return the message for a reference that points into none of the `tables`, those that are allowed in its place."""
+def not_allowed(reference: str, tables: Sequence[str], path: KeyPath) -> str:
+    """Return the message for a reference at a path that points into none of the `tables`, those allowed there."""
     known = " or ".join(f"${{{table}.NAME{'.RESULT' if table == JOBS else ''}}}" for table in tables)
-    return f"${{{reference}}} is not a reference that is allowed here; write {known}"
+    way_out = f". {_LITERAL}" if is_command_line(path) else ""
+    return f"${{{reference}}} is not a reference that is allowed here; write {known}{way_out}"
 
 
 def unknown_result(reference: str, job: str, result: str, known: Sequence[str]) -> str:

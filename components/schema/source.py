@@ -65,11 +65,15 @@ class SourceFile:
         if len(self.content) > MAX_BYTES:
             return {}, [Problem(self.name, "", f"has more than {MAX_BYTES >> 20} MiB; split it into several files")]
         try:
-            value = parse(self.content)
+            value = parse(_readable(self.content, self.name))
         except yaml.MarkedYAMLError as error:
             line = error.problem_mark.line + 1 if error.problem_mark else 1
             return {}, [Problem(f"{self.name}:{line}", "", error.problem or "is not valid YAML")]
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
+        except UnicodeDecodeError as error:
+            line = self.content[: error.start].count(b"\n") + 1
+            message = f"a character is not UTF-8 (the byte 0x{self.content[error.start]:02x}); save the file as UTF-8"
+            return {}, [Problem(f"{self.name}:{line}", "", message)]
+        except yaml.YAMLError as error:
             return {}, [Problem(self.name, "", f"is not valid YAML: {str(error).splitlines()[0]}")]
         if value is not None and not isinstance(value, dict):
             return {}, [Problem(self.name, "", MUST_BE_OBJECT)]
@@ -96,9 +100,10 @@ class SourceFile:
     @cached_property
     def _root(self) -> yaml.Node | None:
         """The root node, None of a file that is empty or cannot be read."""
-        loader = _Loader(self.content)
+        content = _readable(self.content, self.name)
+        loader = _Loader(content)
         try:
-            return _compose(loader, self.content)
+            return _compose(loader, content)
         except yaml.YAMLError:
             return None
         finally:
@@ -171,6 +176,7 @@ def parse(content: bytes) -> Any:
         if node is None:
             return None
         _check_keys(node)
+        _check_characters(node)
         try:
             return loader.construct_document(node)
         except ValueError:
@@ -181,6 +187,27 @@ def parse(content: bytes) -> Any:
             raise yaml.MarkedYAMLError(problem=message, problem_mark=wrong.start_mark) from None
     finally:
         loader.dispose()
+
+
+_SURROGATES = re.compile(rb"(?<!\\)((?:\\\\)*)\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
+
+
+def _readable(content: bytes, name: str) -> bytes:
+    """Return a document with what JSON writes and YAML does not read as one character. Raises UnicodeDecodeError.
+
+    In JSON a character beyond the first 65,536 is two escapes, "\\ud83d\\ude80", as `json.dumps` writes it. The lines
+    stay where they are.
+    """
+    if not content.startswith((b"\xff\xfe", b"\xfe\xff")):  # YAML may be UTF-16, with a mark
+        content.decode()
+    if not name.endswith(".json"):
+        return content
+
+    def whole(match: re.Match[bytes]) -> bytes:
+        pair = bytes.fromhex((match[2] + match[3]).decode())
+        return match[1] + pair.decode("utf-16-be").encode()
+
+    return _SURROGATES.sub(whole, content)
 
 
 def _is_valid(node: yaml.ScalarNode) -> bool:
@@ -220,6 +247,32 @@ def _check_keys(root: yaml.Node) -> None:
                     message = f'"{key.value}" is there twice, {lines}'
                 if message:
                     raise yaml.MarkedYAMLError(problem=message, problem_mark=key.start_mark)
+
+
+def _check_characters(root: yaml.Node) -> None:
+    """Raise where a word processor's character was meant as YAML's: in a key, around a text, or as the whole document.
+
+    In straight quotes each is a character as all others.
+    """
+    plain: list[yaml.ScalarNode] = []
+    for node in _values(root):
+        if isinstance(node, yaml.MappingNode):
+            plain += [key for key, _ in node.value if isinstance(key, yaml.ScalarNode) and not key.style]
+        elif isinstance(node, yaml.ScalarNode) and not node.style:
+            is_quoted = node.value[:1] in _CURLY and node.value[-1:] in _CURLY
+            plain += [node] if is_quoted or node is root else []
+    for node in plain:
+        if message := _typographic(node.value):
+            raise yaml.MarkedYAMLError(problem=message, problem_mark=node.start_mark)
+
+
+def _typographic(text: str) -> str | None:
+    """Return what to type in place of the first character of a text that word processors write for another one."""
+    character = next((each for each in text if each in _TYPOGRAPHIC), None)
+    if character is None:
+        return None
+    name, plain = _TYPOGRAPHIC[character]
+    return f"{name} (U+{ord(character):04X}) stands here, as word processors write it; type {plain}"
 
 
 def _values(root: yaml.Node) -> Iterator[yaml.Node]:
@@ -390,6 +443,18 @@ _EXPLANATIONS = {
     "did not find expected '-' indicator": "is indented as the list from line {line} on is, and is no entry of it",
     "could not find expected ':'": 'the key that begins in line {line} has no ":" behind it',
 }
+_TYPOGRAPHIC = {
+    "\u00a0": ("a no-break space", "a plain space"),
+    "\u202f": ("a narrow no-break space", "a plain space"),
+    "\u3000": ("a wide space", "a plain space"),
+    "\u201c": ("a curly quote", 'a straight one, "'),
+    "\u201d": ("a curly quote", 'a straight one, "'),
+    "\u2018": ("a curly quote", "a straight one, '"),
+    "\u2019": ("a curly quote", "a straight one, '"),
+    "\uff1a": ("a wide colon", "a plain one, :"),
+    "\u2028": ("a line separator", "a new line"),
+}
+_CURLY = frozenset("\u2018\u2019\u201c\u201d")
 _UNOPENED = ("did not find expected key", "did not find expected node content")
 _REFERENCE = re.compile(r"\$\{[^}]*\}[^\s,\]}]*")
 _BEGINNING = re.compile(r"[^\s,\[{]*$")
@@ -404,6 +469,8 @@ def explain(error: yaml.MarkedYAMLError, text: str) -> str:
         return "a tab stands here; indent with spaces"
     if problem == "exceeded maximum nesting depth":  # since PyYAML 6.0.4
         return TOO_DEEP
+    if message := _typographic(line[0]):
+        return message
     if problem.startswith("found character that cannot start"):
         return f'"{after[:1]}" cannot begin a value; write the text in quotes'
     if after.startswith("{") and before.endswith("$"):

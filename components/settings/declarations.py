@@ -43,7 +43,6 @@ _JOB_TABLES = ("vars", "images", "packages", interpolation.DATA, "secrets", inte
 _OWN_KEYS = (LIFECYCLE, REHEARSE, SPEC, FORMERLY)
 _COMMAND_LINE = SourceFile("--set")
 """In place of the file, as the place of problems with its vars."""
-_CONTAINERS, _SECRET_FIELDS = {"containerSpec", "pythonPackageSpec"}, {"env", "args", "command"}
 _RESULT_AS_VALUE = "is known only after that job, so it can be used in texts only"
 # In the API, the inputs of a pipeline's task are free JSON.
 _TASK_INPUTS = (types.CustomJobSpec, types.HyperparameterTuningJob)
@@ -203,7 +202,7 @@ def _formerly(fields: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _var_violations(value: Any) -> Iterator[Violation]:
-    for path, reference in interpolation.references(value):
+    for path, reference in (*interpolation.references(value), *interpolation.shell(value)):
         yield path, f"${{{reference}}} must be written where the var is used; vars hold plain values"
     yield from interpolation.unclosed(value)
 
@@ -241,11 +240,13 @@ def resolve(entry: Entry, names: Names, tables: interpolation.Tables) -> Resolve
         if table == interpolation.DATA:
             used_data.add(name)
         if table not in allowed:
-            violations.append((path, interpolation.not_allowed(reference, allowed)))
+            violations.append((path, interpolation.not_allowed(reference, allowed, path)))
         elif table == interpolation.JOBS:
             results.append((path, name))
         elif (known := names[table]) is not None and name not in known:
             violations.append((path, f"${{{reference}}} is not declared{did_you_mean(name, known)}"))
+    bare = interpolation.shell_violations(entry.value, lambda path: _allowed_tables(entry.section, path), names)
+    violations = first_problems([*violations, *bare])
     value = interpolation.resolve(entry.value, tables)
     return Resolved(entry, value, violations, used_vars, results, frozenset(used_data))
 
@@ -257,8 +258,7 @@ def _allowed_tables(section: str, path: KeyPath) -> tuple[str, ...]:
     in lists and links, output folders in outputs and logs.
     """
     if section in KINDS and path[:1] not in ((LIFECYCLE,), (REHEARSE,)):
-        parts = {to_camel(str(part)) for part in path}
-        may_have_secrets = _CONTAINERS & parts and _SECRET_FIELDS & parts
+        may_have_secrets = interpolation.is_command_line(path)
         return _JOB_TABLES if may_have_secrets else tuple(table for table in _JOB_TABLES if table != "secrets")
     return ("vars", "secrets") if section == "images" and path[:1] == ("secrets",) else ("vars",)
 

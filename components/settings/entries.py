@@ -11,7 +11,7 @@ from typing import Any
 from pydantic.alias_generators import to_camel, to_snake
 
 from vertex_api.errors import first_problems, too_many
-from vertex_api.messages import KeyPath
+from vertex_api.messages import KeyPath, message_fields
 from vertex_api.names import CUSTOM_JOB, KINDS, Kind, did_you_mean
 from vertex_api.validation.shape import MUST_BE_OBJECT, canonicalize
 
@@ -192,15 +192,15 @@ class SpecFile:
     """A file with fields of a job.
 
     `prefix` is where its content stands in the job, `fields` are those of the job that come from the file, and
-    `declared` those that the declaration has itself. `has_one_pool`: the file's workerPoolSpecs is not a list, but its
-    only item.
+    `declared` those that the declaration has itself. `lone` are the lists of the job of which the file has the only
+    item, without a list.
     """
 
     source: SourceFile
     prefix: KeyPath
     fields: Mapping[str, Any]
     declared: Mapping[str, Any]
-    has_one_pool: bool = False
+    lone: frozenset[KeyPath] = frozenset()
 
     @classmethod
     def of(cls, kind: Kind, source: SourceFile, content: Mapping[str, Any], declared: Mapping[str, Any]) -> "SpecFile":
@@ -210,15 +210,11 @@ class SpecFile:
         jobSpec; for a tuning job a HyperparameterTuningJob, with or without what gcloud takes as flags; for a pipeline
         a TrainingPipeline.
         """
-        if kind != CUSTOM_JOB or "jobSpec" in map(to_camel, content):
-            return cls(source, (), content, declared)
-        # gcloud 528 sends a lone mapping in a file for `custom-jobs create --config` as a list of one (measured).
-        pools = {
-            key: [value]
-            for key, value in content.items()
-            if to_camel(key) == "workerPoolSpecs" and isinstance(value, Mapping)
-        }
-        return cls(source, ("jobSpec",), {"jobSpec": {**content, **pools}}, declared, has_one_pool=bool(pools))
+        is_job = kind != CUSTOM_JOB or "jobSpec" in map(to_camel, content)
+        prefix: KeyPath = () if is_job else ("jobSpec",)
+        lone = set[KeyPath]()
+        fields = _with_lists(kind.typed_dict, content if is_job else {"jobSpec": content}, (), lone)
+        return cls(source, prefix, fields, declared, frozenset(lone))
 
     def owns(self, path: KeyPath) -> bool:
         """Whether a path of the job belongs to the file, rather than to the declaration.
@@ -230,10 +226,31 @@ class SpecFile:
 
     def problem(self, path: KeyPath, message: str) -> Problem:
         """Return a problem at a path of the job, with the file's line."""
-        inner = path[len(self.prefix) :]
-        if self.has_one_pool and inner[1:2] == (0,):
-            inner = (inner[0], *inner[2:])
-        return self.source.problem(inner, message)
+        spelt = tuple(to_camel(part) if isinstance(part, str) else part for part in path)
+        written = [part for depth, part in enumerate(path) if spelt[:depth] not in self.lone]
+        return self.source.problem(tuple(written[len(self.prefix) :]), message)
+
+
+def _with_lists(message_type: Any, value: Any, path: KeyPath, lone: set[KeyPath]) -> Any:
+    """Return a value of a message with a list of one for the only item of a list, whose path is added to `lone`.
+
+    gcloud 528 sends it so from the file of `--config` (measured).
+    """
+    if message_type is None or not isinstance(value, Mapping):
+        return value
+    fields = {}
+    for key, child in value.items():
+        name = to_camel(str(key))
+        field, at = message_fields(message_type).get(name), (*path, name)
+        if field and field.cardinality == "list" and child is not None and not isinstance(child, list):
+            lone.add(at)
+            child = [child]
+        if field and field.message_type and isinstance(child, list):
+            child = [_with_lists(field.message_type, each, (*at, index), lone) for index, each in enumerate(child)]
+        elif field and field.cardinality == "one":
+            child = _with_lists(field.message_type, child, at, lone)
+        fields[key] = child
+    return fields
 
 
 def _merge(

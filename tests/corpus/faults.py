@@ -56,6 +56,9 @@ def _map(loader: _Loader, node: Any) -> dict[str, str]:
 
 _Loader.add_constructor("!absent", lambda _loader, _node: _ABSENT)
 _Loader.add_constructor("!renamed", lambda loader, node: _Renamed(_scalar(loader, node)))
+_Loader.add_constructor(
+    "!latin", lambda loader, node: _scalar(loader, node).encode("latin-1").decode("utf-8", "surrogateescape")
+)
 _Loader.add_constructor("!text", _text)
 _Loader.add_constructor("!list", _list)
 _Loader.add_constructor("!map", _map)

@@ -5,6 +5,7 @@ import typing
 import pytest
 
 from vertex_api import names, types
+from vertex_api.machines import MACHINES
 from vertex_api.names import (
     CUSTOM_JOB,
     HYPERPARAMETER_TUNING_JOB,
@@ -114,3 +115,21 @@ def test_choices_are_listed_as_one_says_them() -> None:
     assert either(["a"]) == "a"
     assert either([1, 2]) == "1 or 2"
     assert either(["a", "b", "c"]) == "a, b or c"
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("n1-standard-2", "n1-standard-4"),
+        ("g2-standard-6", "g2-standard-8"),
+        ("n1-standard-400", "n1-standard-96"),
+        ("a2-highgpu-3g", "a2-highgpu-4g"),
+        ("m1-ultramem-41", "m1-ultramem-80"),
+    ],
+)
+def test_of_sizes_the_next_one_up_is_meant(name: str, meant: str) -> None:
+    assert closest_name(name, MACHINES) == meant
+
+
+def test_the_beginning_of_a_name_means_that_name() -> None:
+    assert closest_name("TPU_V4", ["TPU_V2", "TPU_V3", "TPU_V4_POD", "TPU_V5_LITEPOD"]) == "TPU_V4_POD"

@@ -1,18 +1,18 @@
 """Validation of a job or another message: its shape, then the rules, applied to whatever part has the right shape."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from pydantic.alias_generators import to_snake
 
 from vertex_api.errors import first_problems, too_many
-from vertex_api.messages import KeyPath, placeholder, schema_at, value_at, without_unset
+from vertex_api.messages import KeyPath, placeholder, schema_at, value_at, without_defaults, without_unset
 from vertex_api.names import CUSTOM_JOB, Kind
 from vertex_api.validation.formats import Violation, check_common
 from vertex_api.validation.pools import check_job_spec
-from vertex_api.validation.shape import FieldProblem, OutputOnlyPolicy, canonicalize, intended_path
+from vertex_api.validation.shape import REQUIRED, FieldProblem, OutputOnlyPolicy, canonicalize, intended_path
 from vertex_api.validation.study import check_tuning_job
 
 ValuePredicate = Callable[[object], bool]
@@ -35,13 +35,14 @@ def validate_job(
 
     There are no more problems than `first_problems` returns. With problems of its shape, the job is returned as it is.
     """
-    return validate_message(
+    job, problems = validate_message(
         kind.typed_dict,
         body,
         lambda job: job_violations(kind, job),
         output_only=output_only,
         is_unresolved_value=is_unresolved_value,
     )
+    return job if problems else without_defaults(kind.typed_dict, job), problems
 
 
 def validate_message(
@@ -54,8 +55,23 @@ def validate_message(
 ) -> tuple[Any, list[FieldProblem]]:
     """Return the canonical form of a value of a message and its problems, as `validate_job` does, by some rules."""
     canonical, problems = canonicalize(message_type, value, output_only=output_only)
+    problems = [beside_another_task(value, each) for each in problems]
     part = ValidPart.of(message_type, canonical, problems, output_only=output_only)
     return canonical, first_problems([*problems, *part.problems(find_violations, is_unresolved_value)])
+
+
+_TASKS = {"pythonPackageSpec": "containerSpec", "containerSpec": "pythonPackageSpec"}
+
+
+def beside_another_task(value: Any, problem: FieldProblem) -> FieldProblem:
+    """Return a problem that says too, of a field that a task lacks, that its pool has another task already."""
+    *parents, _ = problem.path or ("",)
+    if problem.message == REQUIRED and parents and (other := _TASKS.get(str(parents[-1]))):
+        pool = value_at(value, tuple(parents[:-1])) or {}
+        if other in pool or to_snake(other) in pool:
+            message = f"{problem.message}; or take {parents[-1]} out: a pool has one of it and {other}, not both"
+            return replace(problem, message=message)
+    return problem
 
 
 def job_violations(kind: Kind, job: Mapping[str, Any]) -> Iterator[Violation]:

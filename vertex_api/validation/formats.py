@@ -61,7 +61,10 @@ STORAGE_URI = Format(
 C_IDENTIFIER = Format(
     re.compile("[A-Za-z_][A-Za-z0-9_]*"), "must be letters, digits and underscores, and not start with a digit"
 )
-MODULE = Format(re.compile(r"[^\s/.]+(\.[^\s/.]+)*"), "must be the name of a Python module, such as trainer.task")
+MODULE = Format(
+    re.compile(r"(?!.*\.py$)[^\s/.]+(\.[^\s/.]+)*"),
+    "must be the name of a Python module, such as trainer.task, without .py",
+)
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*|\[[0-9A-Fa-f:]+\])"
 _PART = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
 IMAGE = Format(

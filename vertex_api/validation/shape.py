@@ -27,6 +27,7 @@ OutputOnlyPolicy = Literal["reject", "drop"]
 
 Declarations must not hold them. Requests may: the service ignores them (Google's AIP-203).
 """
+REQUIRED = "is required"
 MUST_BE_OBJECT = "must be an object with named fields"
 
 
@@ -146,11 +147,15 @@ def _explain(message_type: Any, pydantic_error: ErrorDetails) -> str:
         case "value_error":
             return str(pydantic_error["ctx"]["error"])
         case "missing":
-            return "is required"
+            return REQUIRED
         case "dict_type" | "mapping_type":
             return MUST_BE_OBJECT
         case "string_unicode":
             return "has half of a character, which no text can have; write the whole character, or its code point"
+        case "enum":
+            context = pydantic_error["ctx"]
+            closest = closest_name(str(pydantic_error["input"]), context["names"])
+            return f"{context['message']}{f'; did you mean {closest}?' if closest else ''}"
         case "list_type":
             return "must be a list"
         case "literal_error":

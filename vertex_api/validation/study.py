@@ -33,13 +33,9 @@ def _check_tpus(trial_job_spec: Mapping[str, Any], at: KeyPath) -> Iterator[Viol
 
 def _check_counts(job: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, HyperparameterTuningJob: both counts are required; zero is "unset" in proto JSON."""
-    max_trials = job.get("maxTrialCount", 0)
     for name in ("maxTrialCount", "parallelTrialCount"):
         if job.get(name, 0) < 1:
             yield (*at, name), "is required, and at least 1"
-    for name in ("parallelTrialCount", "maxFailedTrialCount"):
-        if job.get(name, 0) > max_trials > 0:
-            yield (*at, name), f"{job[name]} is more than maxTrialCount {max_trials}"
     if job.get("maxFailedTrialCount", 0) < 0:
         yield (*at, "maxFailedTrialCount"), f"{job['maxFailedTrialCount']} must not be negative"
 

@@ -139,7 +139,8 @@ class JobService:
             pipeline_id = transaction.pipelines.of_job(job_id)
             for owner in (job, transaction.jobs.get(pipeline_id) if pipeline_id is not None else None):
                 if owner is not None and not owner.is_terminal:
-                    advice = "cancel it, then delete it once it has ended."
+                    is_cancelling = owner.state.endswith("_CANCELLING")
+                    advice = f"{'' if is_cancelling else 'cancel it, then '}delete it once it has ended."
                     raise ApiError("FAILED_PRECONDITION", f"{_in_state(owner)} and cannot be deleted: {advice}")
             deleted_ids = [job_id, *(trial_job.id for trial_job in transaction.jobs.of_study(job_id))]
             transaction.jobs.delete(job.id)

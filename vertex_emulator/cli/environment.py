@@ -97,6 +97,8 @@ def execute(root: Path, project: str, region: str, command: Sequence[str]) -> in
     command = command[1:] if command[:1] == ["--"] else command
     if not command:
         raise CommandNotRun("which command? Write it after --, as in: vertex-emulator exec -- pytest", 2)
+    if advice := _local_package(command):
+        raise CommandNotRun(advice, 2)
     executable = shutil.which(command[0])
     if executable is None:
         if os.sep in command[0] and Path(command[0]).exists():
@@ -116,6 +118,20 @@ def execute(root: Path, project: str, region: str, command: Sequence[str]) -> in
         if exit_code:
             _name_log(endpoint, root, begun)
         return exit_code
+
+
+def _local_package(command: Sequence[str]) -> str | None:
+    """Return what to do at home in place of a command of gcloud that builds an image and pushes it to a registry."""
+    if Path(command[0]).name != "gcloud" or "custom-jobs" not in command or "create" not in command:
+        return None
+    if not any("local-package-path=" in argument for argument in command):
+        return None
+    return (
+        "gcloud would build this local package and push the image to gcr.io, and no registry is at home: build it "
+        "with `gcloud ai custom-jobs local-run --output-image-uri=NAME …` or `docker build -t NAME .`, then create the "
+        "job with container-image-uri=NAME in place of local-package-path, script and executor-image-uri; or declare a "
+        "package (docs/autopackaging.md)"
+    )
 
 
 def failed_jobs(endpoint: Endpoint, since_ns: int) -> list[str]:

@@ -92,11 +92,13 @@ def test_a_lifecycle_rejects_what_is_not_for_programs(lifecycle: dict[str, Any],
     [
         (
             "${vars.a}",
-            "${vars.a} is not a reference that is allowed here; write ${secrets.NAME} or ${jobs.NAME.RESULT}",
+            "${vars.a} is not a reference that is allowed here; write ${secrets.NAME} or ${jobs.NAME.RESULT}"
+            ". For a literal ${ write $${",
         ),
         (
             "${images.a}",
-            "${images.a} is not a reference that is allowed here; write ${secrets.NAME} or ${jobs.NAME.RESULT}",
+            "${images.a} is not a reference that is allowed here; write ${secrets.NAME} or ${jobs.NAME.RESULT}"
+            ". For a literal ${ write $${",
         ),
         ("${secrets.tokn}", "${secrets.tokn} is not among the secrets of this job; did you mean token?"),
         ("${secrets.a", '"${secrets.a" is a `${` without `}`; close it, or write `$${` for a literal `${`'),

@@ -58,14 +58,19 @@ def test_short_names_of_other_images_are_names(tmp_path: Path, name: str) -> Non
     assert job.job.fields["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["imageUri"] == name
 
 
-def test_duplicate_variables_are_rejected_unless_adopted(tmp_path: Path) -> None:
+def warnings(tmp_path: Path, jobs: str) -> list[str]:
+    return [*map(str, load(tmp_path, INCLUDING, jobs=jobs).plan.warnings())]
+
+
+def test_duplicate_variables_are_warned_of_unless_adopted(tmp_path: Path) -> None:
     twice = JOB.replace("{name: A, value: b}", TWICE)
-    assert problems(tmp_path, INCLUDING, jobs=twice) == [f'jobs.yaml:7: {CONTAINER}.env[1].name: "A" is there twice']
-    assert load(tmp_path, INCLUDING, jobs=twice.replace("{wait: true}", '{adopt: "42"}')).jobs
+    assert warnings(tmp_path, JOB) == []
+    assert warnings(tmp_path, twice) == [f'jobs.yaml:7: {CONTAINER}.env[1].name: "A" is there twice']
+    assert warnings(tmp_path, twice.replace("{wait: true}", '{adopt: "42"}')) == []
 
 
-def test_mistakes_in_a_pipeline_s_job_are_found(tmp_path: Path) -> None:
-    assert problems(tmp_path, INCLUDING, jobs=PIPELINE.replace("{name: A, value: b}", TWICE)) == [
+def test_advice_on_a_pipeline_s_job_is_found(tmp_path: Path) -> None:
+    assert warnings(tmp_path, PIPELINE.replace("{name: A, value: b}", TWICE)) == [
         "jobs.yaml:7: trainingPipelines.digits.trainingTaskInputs.workerPoolSpecs[0].containerSpec.env[1].name: "
         '"A" is there twice'
     ]

@@ -244,7 +244,6 @@ def test_resources_of_a_job_are_in_its_region(tmp_path: Path) -> None:
 SINGLE = "  vertex-training:guardrails: {maxReplicas: 1}\n"
 FAULTS: dict[str, tuple[Any, ...]] = {
     "guardrail": ("jobSpec", "workerPoolSpecs", 0, "replicaCount", 2),
-    "likely mistake": ("jobSpec", "workerPoolSpecs", 0, "containerSpec", "env", [{"name": "A", "value": "b"}] * 2),
     "label": ("labels", {"pulumi_name": "mine"}),
     "folder": ("jobSpec", "baseOutputDirectory", {"outputUriPrefix": "gs://acme-dev-team-dev"}),
     "region": ("jobSpec", "tensorboard", "projects/1/locations/europe-west4/tensorboards/2"),

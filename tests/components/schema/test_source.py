@@ -80,12 +80,40 @@ def test_invalid_yaml_is_reported_with_its_line(text: str, line: int) -> None:
     assert len(problem.splitlines()) == 1
 
 
-@pytest.mark.parametrize("text", [b"\x80\x81", b"a: \xe9\n", b"a: \x01\n"])
-def test_undecodable_bytes_are_reported_in_one_line(text: bytes) -> None:
-    problem = problem_of(source(text))
-    assert problem.startswith("jobs.yaml")
-    assert "is not valid YAML" in problem
-    assert len(problem.splitlines()) == 1
+def test_undecodable_characters_are_reported_in_one_line() -> None:
+    assert problem_of(source(b"a: \x01\n")).startswith("jobs.yaml: is not valid YAML: ")
+    assert problem_of(source(b"a: b\nc: caf\xe9\n")) == (
+        "jobs.yaml:2: a character is not UTF-8 (the byte 0xe9); save the file as UTF-8"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "character"),
+    [
+        ("x: 1\na\u00a0: 1\n", 2, "no-break space"),
+        ("a:\u00a0b\n", 1, "no-break space"),
+        ("a:\n\u00a0 b: 1\n", 2, "no-break space"),
+        ("a: \u201cb\u201d\n", 1, "curly quote"),
+        ("a: [1, \u201cb\u201d]\n", 1, "curly quote"),
+        ("\u201ca\u201d: 1\n", 1, "curly quote"),
+        ("a: \u201cb: c\u201d\n", 1, "curly quote"),
+    ],
+)
+def test_a_word_processor_s_character_is_named(text: str, line: int, character: str) -> None:
+    problem = problem_of(source(text.encode()))
+    assert problem.startswith(f"jobs.yaml:{line}: a {character} (U+")
+    assert "; type a " in problem
+
+
+def test_in_straight_quotes_any_character_is_a_text() -> None:
+    text = "a: \"\u201cb\u201d\"\nc: it\u2019s \u201cso\u201d, he said\nd: '\u00a0'\n"
+    value, found = source(text.encode()).parse()
+    assert (value["a"], value["d"], found) == ("\u201cb\u201d", "\u00a0", [])
+
+
+def test_json_s_pairs_of_escapes_are_one_character() -> None:
+    text = rb'{"a": "\ud83d\ude80", "b": "\\ud83d\\ude80"}'
+    assert SourceFile("job.json", text).parse() == ({"a": "\U0001f680", "b": "\\ud83d\\ude80"}, [])
 
 
 def test_two_documents_in_one_file_are_refused() -> None:

@@ -1,5 +1,6 @@
 """Declarations: images, jobs and schedules, with their vars filled in, and every problem at once."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -107,7 +108,7 @@ def test_a_job_is_canonical_with_vars_filled_in(tmp_path: Path) -> None:
             "${vars.epochs}",
             "${var.epochs}",
             f"{ARG}: ${{var.epochs}} is not a reference that is allowed here; write ${{vars.NAME}} or ${{images.NAME}} "
-            "or ${packages.NAME} or ${data.NAME} or ${secrets.NAME} or ${jobs.NAME.RESULT}",
+            "or ${packages.NAME} or ${data.NAME} or ${secrets.NAME} or ${jobs.NAME.RESULT}. For a literal ${ write $${",
         ),
         (
             '["--epochs=${vars.epochs}"]',
@@ -159,6 +160,28 @@ def test_a_job_is_canonical_with_vars_filled_in(tmp_path: Path) -> None:
 def test_a_mistake_is_one_problem_with_its_place(tmp_path: Path, right: str, wrong: str, problem: str) -> None:
     assert JOB.count(right) == 1
     assert problems(tmp_path, INCLUDING, jobs=JOB.replace(right, wrong)) == [problem]
+
+
+SHELL = 'for f in ${BUCKET}/x; do echo "${f%.csv}" ${#f} ${HOME:-/root}; done'
+
+
+@pytest.mark.parametrize("text", [SHELL, "${HOME}", "$${HOME} ${HOME}"])
+def test_a_shell_s_variables_pass_in_a_command_line(tmp_path: Path, text: str) -> None:
+    jobs = JOB.replace('["--epochs=${vars.epochs}"]', f"[{json.dumps(text)}, '${{vars.epochs}}']")
+    (job,) = load(tmp_path, INCLUDING, jobs=jobs).jobs
+    assert job.job.pools[0]["containerSpec"]["args"] == [text, "5"]
+
+
+def test_a_declared_name_without_its_table_is_asked_about(tmp_path: Path) -> None:
+    jobs = JOB.replace("${vars.epochs}", "${epochs}")
+    assert problems(tmp_path, INCLUDING, jobs=jobs) == [
+        f"{ARG}: ${{epochs}} is left to the shell; did you mean ${{vars.epochs}}? For a literal ${{ write $${{"
+    ]
+
+
+def test_outside_of_command_lines_a_name_needs_its_table(tmp_path: Path) -> None:
+    (found,) = problems(tmp_path, INCLUDING, jobs=JOB.replace("lifecycle: {wait: true}", "labels: {a: '${HOME}'}"))
+    assert "labels.a: ${HOME} is not a reference that is allowed here; write ${vars.NAME}" in found
 
 
 def test_shared_fields_can_have_their_own_key(tmp_path: Path) -> None:

@@ -217,10 +217,39 @@ def test_a_lone_pool_becomes_a_list(tmp_path: Path, config: str) -> None:
     assert fields == ["workerpoolspecs.machinespec.machinetype", "workerpoolspecs.containerspec.imageuri"]
 
 
-def test_a_rest_body_rejects_a_lone_pool(tmp_path: Path) -> None:
+def test_a_rest_body_takes_a_lone_pool_too(tmp_path: Path) -> None:
     body = BODY.replace("[{", "{", 1).replace('}],\n    "scheduling', '},\n    "scheduling')
-    (problem,) = problems(tmp_path, INCLUDING, jobs=DECLARED, **{FILE: body})
-    assert problem == f"{FILE}:3: jobSpec.workerPoolSpecs: must be a list"
+    assert body != BODY
+    (job,) = load(tmp_path, INCLUDING, jobs=DECLARED, **{FILE: body}).jobs
+    assert job.job.job_spec["workerPoolSpecs"] == SPEC["jobSpec"]["workerPoolSpecs"]
+
+
+LONE = """\
+studySpec:
+  metrics: {metricId: loss, goal: MINIMIZE}
+  parameters: {parameterId: lr, discreteValueSpec: {values: 0.1}}
+trialJobSpec:
+  workerPoolSpecs:
+    machineSpec: {machineType: n1-standard-4}
+    containerSpec: {imageUri: "i:1", command: python, args: -m, env: {name: A, value: b}}
+"""
+
+
+def test_one_value_stands_for_a_list_of_one(tmp_path: Path) -> None:
+    declared = "hyperparameterTuningJobs:\n  search:\n    maxTrialCount: 1\n    parallelTrialCount: 1\n"
+    declared += "    spec: {file: tuning.yaml}\n"
+    (job,) = load(tmp_path, INCLUDING, jobs=declared, **{"tuning.yaml": LONE}).jobs
+    study, (pool,) = job.job.fields["studySpec"], job.job.fields["trialJobSpec"]["workerPoolSpecs"]
+    container = pool["containerSpec"]
+    assert study["metrics"] == [{"metricId": "loss", "goal": "MINIMIZE"}]
+    assert study["parameters"] == [{"parameterId": "lr", "discreteValueSpec": {"values": [0.1]}}]
+    assert (container["command"], container["args"]) == (["python"], ["-m"])
+    assert container["env"] == [{"name": "A", "value": "b"}]
+    wrong = LONE.replace("value: b", "value: [b]").replace("values: 0.1", "values: low")
+    assert problems(tmp_path, INCLUDING, jobs=declared, **{"tuning.yaml": wrong}) == [
+        'tuning.yaml:3: studySpec.parameters.discreteValueSpec.values: "low" is not a number',
+        'tuning.yaml:7: trialJobSpec.workerPoolSpecs.containerSpec.env.value: ["b"] is not a string',
+    ]
 
 
 @pytest.mark.parametrize(

@@ -293,7 +293,7 @@ def test_image_and_module_names_are_checked() -> None:
     (said,) = said_of_package(executorImageUri="https://e")
     assert said.startswith('executorImageUri: "https://e" must be the name of an image')
     assert said_of_package(pythonModule="trainer/task.py") == [
-        'pythonModule: "trainer/task.py" must be the name of a Python module, such as trainer.task'
+        'pythonModule: "trainer/task.py" must be the name of a Python module, such as trainer.task, without .py'
     ]
 
 

@@ -89,15 +89,35 @@ def test_nulls_and_empty_lists_are_left_out() -> None:
     job = custom_job() | {"labels": None}
     job["jobSpec"] |= {"reservedIpRanges": [], "scheduling": {"timeout": None}}
     job["jobSpec"]["workerPoolSpecs"][0]["containerSpec"] |= {"command": [], "env": None}
-    expected = custom_job()
-    expected["jobSpec"]["scheduling"] = {}
-    assert canonical(CUSTOM_JOB, job) == expected
+    assert canonical(CUSTOM_JOB, job) == custom_job()
 
 
-def test_zeros_and_empty_strings_are_kept() -> None:
-    job = edited(custom_job(), "jobSpec", "scheduling", to={"restartJobOnWorkerRestart": False, "timeout": "0s"})
+def test_zero_durations_and_empty_strings_are_kept() -> None:
+    job = edited(custom_job(), "jobSpec", "scheduling", to={"timeout": "0s"})
     job["jobSpec"]["network"] = ""
     assert canonical(CUSTOM_JOB, job) == job
+
+
+def test_a_job_that_writes_out_defaults_is_the_same() -> None:
+    job = edited(custom_job(), "jobSpec", "scheduling", to={"restartJobOnWorkerRestart": False, "strategy": 0})
+    job["jobSpec"]["workerPoolSpecs"][0]["machineSpec"] |= {"acceleratorCount": 0, "acceleratorType": 0}
+    job["jobSpec"]["workerPoolSpecs"][0]["diskSpec"] = {"bootDiskSizeGb": 0}
+    assert canonical(CUSTOM_JOB, job) == custom_job()
+    search = canonical(HYPERPARAMETER_TUNING_JOB, tuning_job())
+    written = edited(tuning_job() | {"maxFailedTrialCount": 0}, "studySpec", "algorithm", to="ALGORITHM_UNSPECIFIED")
+    expected = {**search, "studySpec": {key: each for key, each in search["studySpec"].items() if key != "algorithm"}}
+    assert canonical(HYPERPARAMETER_TUNING_JOB, written) == expected
+
+
+def test_what_has_presence_in_the_protos_is_kept() -> None:
+    config = {"minNumTrials": 0, "maxNumTrials": 0, "shouldStopAsap": False}
+    job = edited(tuning_job(), "studySpec", "studyStoppingConfig", to=config)
+    job["studySpec"]["medianAutomatedStoppingSpec"] = {"useElapsedDuration": False}
+    job["studySpec"]["parameters"][1]["integerValueSpec"] = {"minValue": 0, "maxValue": 3, "defaultValue": 0}
+    study = canonical(HYPERPARAMETER_TUNING_JOB, job)["studySpec"]
+    assert study["studyStoppingConfig"] == config
+    assert study["medianAutomatedStoppingSpec"] == {}
+    assert study["parameters"][1]["integerValueSpec"] == {"minValue": 0, "maxValue": 3, "defaultValue": 0}
 
 
 def test_empty_worker_pools_keep_their_place() -> None:
@@ -163,7 +183,9 @@ def test_wrong_types_name_the_expected_type() -> None:
 def test_wrong_enum_names_list_the_right_ones() -> None:
     job = edited(tuning_job(), "studySpec", "metrics", 0, "goal", to="MAXIMISE")
     field = "studySpec.metrics[0].goal"
-    assert problems(HYPERPARAMETER_TUNING_JOB, job) == [f'{field}: "MAXIMISE" is not one of MAXIMIZE, MINIMIZE']
+    assert problems(HYPERPARAMETER_TUNING_JOB, job) == [
+        f'{field}: "MAXIMISE" is not one of MAXIMIZE, MINIMIZE; did you mean MAXIMIZE?'
+    ]
 
 
 def test_missing_or_empty_required_fields_are_reported() -> None:

@@ -16,15 +16,6 @@ def test_trial_counts_are_at_least_one(field: str, count: Any) -> None:
     assert said_of_tuning_job(field, to=count) == [f"{field}: is required, and at least 1"]
 
 
-@pytest.mark.parametrize("field", ["parallelTrialCount", "maxFailedTrialCount"])
-def test_no_count_exceeds_max_trial_count(field: str) -> None:
-    job = tuning_job() | {field: 8}
-    assert validate_job(HYPERPARAMETER_TUNING_JOB, job)[1] == []
-    assert [str(problem) for problem in validate_job(HYPERPARAMETER_TUNING_JOB, job | {field: 9})[1]] == [
-        f"{field}: 9 is more than maxTrialCount 8"
-    ]
-
-
 def test_failed_trials_are_counted_from_zero() -> None:
     job = tuning_job() | {"maxFailedTrialCount": 0}
     assert validate_job(HYPERPARAMETER_TUNING_JOB, job)[1] == []

@@ -104,6 +104,11 @@ def test_jobs_that_have_not_ended_are_mentioned(tmp_path: Path) -> None:
         (["--", "no-such-program"], 127, "no-such-program is not found"),
         (["--", "/etc/passwd"], 126, "/etc/passwd is not executable"),
         (["sh", "-c", "exit 3", "--project"], 3, ""),
+        (
+            ["gcloud", "ai", "custom-jobs", "create", "--worker-pool-spec=local-package-path=."],
+            2,
+            "container-image-uri=NAME",
+        ),
         (["--project=p", "--"], 2, "which command?"),
         (["--projekt=p", "--", "true"], 2, "unrecognized"),
     ],
