@@ -221,7 +221,7 @@ def test_a_rest_body_takes_a_lone_pool_too(tmp_path: Path) -> None:
     body = BODY.replace("[{", "{", 1).replace('}],\n    "scheduling', '},\n    "scheduling')
     assert body != BODY
     (job,) = load(tmp_path, INCLUDING, jobs=DECLARED, **{FILE: body}).jobs
-    assert job.job.job_spec["workerPoolSpecs"] == SPEC["jobSpec"]["workerPoolSpecs"]
+    assert job.job.fields["jobSpec"] == SPEC["jobSpec"]
 
 
 LONE = """\
