@@ -212,7 +212,7 @@ TUNING_JOBS = (
             "minStepCount": 10,
             "minMeasurementCount": 3,
             "learningRateParameterName": "rate",
-            "useElapsedDuration": False,
+            "useElapsedDuration": True,
             "updateAllStoppedTrials": True,
         }
     ),
