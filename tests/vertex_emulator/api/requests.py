@@ -204,6 +204,7 @@ TUNING_JOBS = (
     conditional({"discreteValueSpec": {"values": [0.5, 1.5]}}, parentDiscreteValues={"values": [1.5]}),
     conditional({"categoricalValueSpec": {"values": ["a", "b"]}}, parentCategoricalValues={"values": ["b"]}),
     of_study(algorithm="RANDOM_SEARCH", measurementSelectionType="BEST_MEASUREMENT", observationNoise="HIGH"),
+    tuning_job(parallelTrialCount=3),
     of_study(medianAutomatedStoppingSpec={"useElapsedDuration": True}),
     of_study(decayCurveStoppingSpec={"useElapsedDuration": True}),
     of_study(

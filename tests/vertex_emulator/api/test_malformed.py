@@ -169,7 +169,7 @@ AGAINST_THE_RULES: list[tuple[Any, str]] = [
     ),
     (of_spec(baseOutputDirectory={"outputUriPrefix": "/tmp"}), "job_spec.base_output_directory.output_uri_prefix"),
     (tuning_job(maxTrialCount=0), "max_trial_count"),
-    (tuning_job(parallelTrialCount=3), "parallel_trial_count"),
+    (tuning_job(parallelTrialCount=0), "parallel_trial_count"),
     (tuning_job(maxFailedTrialCount=-1), "max_failed_trial_count"),
     (of_study(metrics=[]), "study_spec.metrics"),
     (of_study(metrics=[{"metricId": "a b"}]), "study_spec.metrics[0].metric_id"),
