@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 from vertex_training.errors import DeclarationErrors
+from vertex_training.images.declaration import built_violations
 from vertex_training.settings.settings import Settings
 
 from tests.corpus.faults import Base, Case, bases, cases
 from tests.corpus.reached import ROOT, reached, statements
 from tests.corpus.specs import converted
+from vertex_api.messages import KeyPath
+from vertex_api.validation.formats import Violation
 
 RULES = (
     "vertex_api/validation/formats.py",
@@ -86,6 +89,13 @@ class Verdicts:
             self.lines |= lines
         return self._said[number]
 
+    def built(self, image: Any) -> list[Violation]:
+        """What is said of an image that a program makes, which no file declares."""
+        with reached(self.files) as lines:
+            found = [*built_violations(self.folder, image)]
+        self.lines |= lines
+        return found
+
 
 @pytest.fixture(scope="module")
 def verdicts(tmp_path_factory: pytest.TempPathFactory) -> Verdicts:
@@ -104,10 +114,18 @@ def test_there_are_enough_of_them() -> None:
     assert len(CASES) >= 200
 
 
+@pytest.mark.parametrize(("image", "at"), [({"uri": "i:1"}, ("uri",)), ({"context": "gone"}, ("context",))])
+def test_an_image_of_a_program_is_built_here(image: Any, at: KeyPath, verdicts: Verdicts) -> None:
+    ((path, _),) = verdicts.built(image)
+    assert path == at
+
+
 def test_every_rule_has_a_case(verdicts: Verdicts) -> None:
     wanted = {place for file in verdicts.files for place in statements(Path(file))}
     for case in CASES:
         verdicts.said(case)
+    for image in ({"uri": "i:1"}, {"context": "gone"}):
+        verdicts.built(image)
     assert len(wanted) > 100
     missing = [f"{Path(file).name}:{line}" for file, line in sorted(wanted - verdicts.lines)]
     assert not missing, missing
