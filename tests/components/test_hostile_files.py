@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 from vertex_training.cli import main
+from vertex_training.data import lock
+from vertex_training.data.lock import Data
+from vertex_training.errors import DataLockUnusable, Problem
 from vertex_training.schema import source
 from vertex_training.schema.source import SourceFile
 
@@ -81,6 +84,31 @@ def test_hostile_files_end_in_short_lines(
     for line in shown.err.splitlines():
         assert line.isprintable() and len(line) < 1000
     assert "Traceback" not in shown.err and {*tmp_path.iterdir()} == before
+
+
+def data_lock(heading: str, *lines: str) -> bytes:
+    return "\n".join(['{"dataLock": 1}', '{"stack": "dev", "data": "train", ' + heading + "}", *lines, ""]).encode()
+
+
+LOCKS = HOSTILE | {
+    "a heading of other types": data_lock('"uri": 7, "objects": [], "bytes": {}'),
+    "infinite bytes": data_lock('"uri": "gs://b/x", "objects": Infinity, "bytes": NaN, "digest": "0"'),
+    "terminal codes in an object": data_lock(
+        '"uri": "gs://b/x", "objects": 1, "bytes": 1, "digest": "\\u001b[2J"', '{"name": "\\u001b[2J", "size": "x"}'
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_a_hostile_lock_is_one_line(name: str, tmp_path: Path) -> None:
+    (tmp_path / "data.lock").write_bytes(LOCKS[name])
+    declared = Data("train", "gs://b/x", "error", lambda path, message: Problem("p", str(path), message))
+    try:
+        found = lock.resolve(tmp_path, "dev", {"train": declared})
+    except DataLockUnusable as error:
+        assert str(error).isprintable() and len(str(error)) < 1000
+    else:
+        assert found["train"].summary is None
 
 
 def test_names_in_previews_are_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,7 @@
 """Which engine is chosen, and that nothing half done is ever chosen."""
 
 import io
+import os
 import re
 import subprocess
 from collections.abc import Callable
@@ -8,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.setup import REQUIREMENTS, engine
+from tools.setup import REQUIREMENTS, cache_folder, engine, is_own
+from tools.setup.__main__ import lock
 from tools.setup.engine import (
     ENGINE_MODULE,
     ENGINE_VERSION,
@@ -68,6 +70,36 @@ def test_an_old_or_broken_engine_is_ignored(program: Program, script: str) -> No
     assert find_engine() is None
     _cache_engine(program)
     assert find_engine() == Engine(ENGINE_VERSION, cached_bin())
+
+
+def test_an_engine_that_others_may_write_is_ignored(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    _cache_engine(program)
+    assert find_engine() == Engine(ENGINE_VERSION, cached_bin())
+    cache_folder().chmod(0o777)
+    assert find_engine() is None
+    with pytest.raises(SetupError, match="other users may write to it"), lock(OUTPUT):
+        pass
+    cache_folder().chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("user", "owner", "mode", "is_ours"),
+    [
+        (1000, 1000, 0o755, True),
+        (1000, 1000, 0o777, False),
+        (1000, 4242, 0o755, False),
+        (1000, 0, 0o755, True),
+        (1000, 0, 0o775, False),
+        (0, 4242, 0o755, True),
+        (0, 4242, 0o757, False),
+    ],
+)
+def test_a_folder_is_ours_if_no_other_writes(
+    user: int, owner: int, mode: int, is_ours: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(os, "getuid", lambda: user)
+    monkeypatch.setattr(Path, "stat", lambda _: os.stat_result((0o40000 | mode, 0, 0, 0, owner, 0, 0, 0, 0, 0)))
+    assert is_own(tmp_path) is is_ours
 
 
 def test_an_engine_without_its_language_host_is_ignored(program: Program) -> None:

@@ -25,6 +25,7 @@ from tools.setup import (
     engine,
     exports,
     image,
+    is_own,
     programs,
     python,
     sdks,
@@ -134,7 +135,10 @@ def _run_lane(names: Sequence[str], output: Output, report_found: bool) -> None:
 def lock(output: Output) -> Iterator[None]:
     """Wait until no other set-up of this user (another terminal, `make -j`) writes to the same folders."""
     started = time.monotonic()
-    cache_folder().mkdir(parents=True, exist_ok=True)
+    folder = cache_folder()
+    folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+    if not is_own(folder):
+        raise SetupError(f"{folder}: other users may write to it, and programs in it are started; remove it")
     show_progress: programs.Progress | None = None
     with (cache_folder() / "setup.lock").open("a+") as file:
         while True:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.setup import CHECKOUT, cache_folder, python
+from tools.setup import CHECKOUT, cache_folder, is_own, python
 from tools.setup.programs import CommandFailed, Output, SetupError, run
 
 ENGINE_VERSION = "3.259.0"  # as the `pulumi` package in requirements.lock, whose installer fetches the same version
@@ -75,7 +75,7 @@ def find() -> str | None:
 
 def find_engine() -> Engine | None:
     """Return the engine on PATH if it is recent enough, else the one in the cache, else `None`."""
-    candidates = (shutil.which("pulumi"), cached_bin() / "pulumi")
+    candidates = (shutil.which("pulumi"), cached_bin() / "pulumi" if is_own(cache_folder()) else None)
     return next(filter(None, (usable(Path(program)) for program in candidates if program)), None)
 
 
