@@ -323,3 +323,13 @@ def test_unknown_fields_are_dropped_at_any_depth() -> None:
         "experiment": {"a text": "is expected"},
     }
     assert without_unknown(types.CustomJob, {"labels": {"later": "kept"}}) == {"labels": {"later": "kept"}}
+
+
+def test_a_half_filled_second_task_may_be_taken_out() -> None:
+    job = custom_job()
+    job["jobSpec"]["workerPoolSpecs"][0]["pythonPackageSpec"] = {"executorImageUri": "i", "pythonModule": "m"}
+    (found,) = problems(CUSTOM_JOB, job)
+    assert found == (
+        "jobSpec.workerPoolSpecs[0].pythonPackageSpec.packageUris: is required; or take pythonPackageSpec out: a pool "
+        "has one of it and containerSpec, not both"
+    )
