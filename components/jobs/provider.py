@@ -84,8 +84,9 @@ class JobProvider(Provider):
             for path, message in rules.labels(spec.fields.get("labels", {})):
                 failures.append(dynamic.CheckFailure(".".join(("spec.labels", *map(str, path))), message))
             for path, message in enforcement.violations(spec, inputs["parent"], _name(inputs)):
-                # What is about the whole job names no property, with which the engine would show all of its value.
-                failures.append(dynamic.CheckFailure(show_path(("spec", *path)) if path else "", message))
+                # A limit of cost is the program's to report, with the jobs beside it; the submission keeps it again.
+                if path:
+                    failures.append(dynamic.CheckFailure(show_path(("spec", *path)), message))
         if spec:
             inputs["spec"] = moves.placed(spec, derived).fields
             inputs = moves.carried(self.kind, olds, inputs, derived)

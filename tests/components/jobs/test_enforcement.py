@@ -16,6 +16,8 @@ from vertex_training.schedules.resources import EmulatorScheduleProvider
 
 from tests.components.fakes import FakeClient, start_new_process
 from tests.vertex_api.jobs import custom_job, edited
+from vertex_api.job import Job
+from vertex_api.names import CUSTOM_JOB
 
 HERE = "projects/local/locations/us-central1"
 LOCAL, CLOUD = f"//local/{HERE}", "//aiplatform.googleapis.com/projects/acme-dev/locations/us-central1"
@@ -49,6 +51,12 @@ def inputs(machine: dict[str, Any], name: str = "train", parent: str = LOCAL, im
 def refused(props: dict[str, Any]) -> list[str]:
     failures = custom.check({}, props).failures
     return [f"{each.property}: {each.reason}" for each in failures]
+
+
+def beyond(machine: dict[str, Any], name: str) -> list[str]:
+    """Why a job of Google Cloud is not submitted."""
+    job = Job(CUSTOM_JOB, inputs(machine)["spec"])
+    return [message for _, message in enforcement.violations(job, CLOUD, name)]
 
 
 def test_a_machine_that_a_transform_brings_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,16 +125,16 @@ def test_own_images_are_of_an_allowed_registry(monkeypatch: pytest.MonkeyPatch) 
 def test_limits_of_cost_count_the_jobs_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """An n1-standard-4 is 0.25 USD an hour; a transform has made both jobs larger than the program knows."""
     configure(monkeypatch, maxHourlyCost=0.6)
-    assert refused(inputs(N1, "one", CLOUD)) == refused(inputs(N1, "two", CLOUD)) == []
+    assert beyond(N1, "one") == beyond(N1, "two") == []
     # An update follows its preview in the same process.
-    assert refused(inputs(N1, "one", CLOUD)) == []
-    (message,) = refused(inputs(N1, "three", CLOUD))
+    assert beyond(N1, "one") == []
+    (message,) = beyond(N1, "three")
     assert message == (
-        ": guardrails.maxHourlyCost: 0.74 USD an hour by list price; allowed: 0.60 for all jobs; most expensive: "
+        "guardrails.maxHourlyCost: 0.74 USD an hour by list price; allowed: 0.60 for all jobs; most expensive: "
         "one 0.25, two 0.25, three 0.25"
     )
-    (message,) = refused(inputs({"machineType": "n1-standard-32"}, "two", CLOUD))
-    assert message.startswith(": guardrails.maxHourlyCost: 1.")
+    (message,) = beyond({"machineType": "n1-standard-32"}, "two")
+    assert message.startswith("guardrails.maxHourlyCost: 1.")
 
 
 def test_a_job_without_limits_costs_no_look(monkeypatch: pytest.MonkeyPatch) -> None:
