@@ -241,7 +241,8 @@ class Reconciler:
                     yield from findings.lost_outputs(job, replica, remains)
                     yield from findings.ignored_args(replica, remains)
         elif ending.state == FAILED:
-            failed = next(((replica, status) for replica, status in current if status.exit_code), None)
+            # One that could not start has an exit code too, and neither an end nor a log.
+            failed = next((each for each in current if each[1].finished and each[1].exit_code), None)
             if failed is not None:
                 replica, status = failed
                 lines = self.executor.read_log(job.id, replica, (status.finished or 0) - _LAST_WORDS_NS)

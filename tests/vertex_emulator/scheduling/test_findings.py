@@ -1,7 +1,7 @@
 """What an ended container tells beyond its exit code, in lines of its job's log."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,10 @@ from tests.vertex_emulator.fakes import Emulator
 from tests.vertex_emulator.jobs import custom_job, custom_job_spec
 from tests.vertex_emulator.scheduling.steps import CHIEF, inject, log_texts, submit, submit_study
 from vertex_api.errors import FOUND_HERE
+from vertex_emulator.database.records import Ending, Replica
 from vertex_emulator.gcs.files import BucketTree
+from vertex_emulator.replicas.containers import ReplicaStatus
+from vertex_emulator.replicas.logs import LogLine
 from vertex_emulator.replicas.remains import Remains
 from vertex_emulator.scheduling import findings
 
@@ -190,3 +193,23 @@ def test_the_first_trial_speaks_for_all(emulator: Emulator, monkeypatch: pytest.
     submit_study(emulator, trials=3)
     emulator.run()
     assert len(asked) == 1
+
+
+def test_a_container_that_never_started_is_not_asked(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    read_log = emulator.machine.read_log
+
+    def read(job: str, replica: Replica, since_ns: int = 0) -> Iterator[LogLine]:
+        asked.append(since_ns)
+        return read_log(job, replica, since_ns)
+
+    job = submit(emulator)
+    emulator.run_ready_steps()
+    container = emulator.machine.containers[job, CHIEF]
+    # As Docker tells of one whose program it does not find.
+    container.status = ReplicaStatus("created", exit_code=127)
+    monkeypatch.setattr(emulator.machine, "read_log", read)
+    failed = Ending("JOB_STATE_FAILED", 3, "no program", 1)
+    statuses = {CHIEF: container.status}
+    assert [*emulator.scheduler._custom_jobs._findings(emulator.job(job), failed, statuses)] == []
+    assert asked == []
