@@ -26,13 +26,13 @@ from vertex_api.validation.formats import Violation
 from . import files, providers
 from .errors import UploadFailed
 from .own import Own
-from .plan.arguments import read_arguments
+from .plan.arguments import read_arguments, require_keywords
 from .plan.program import Foundation, default_foundation
 from .plan.training import place
 from .runtime.resource import DynamicResource, Provider, formerly
 from .runtime.storage import store
 from .schema import shapes
-from .schema.formats import PACKAGE_FOLDER
+from .schema.formats import PACKAGE_FOLDER, name_problem
 from .schema.source import explain_outside
 
 PythonPackageArgs = shapes.PythonPackage
@@ -95,7 +95,8 @@ class PythonPackage(DynamicResource):
         *,
         foundation: Foundation | None = None,
     ) -> None:
-        rules = partial(violations, Path.cwd())
+        require_keywords("PythonPackage", name, opts, foundation)
+        rules = partial(_violations, Path.cwd(), name)
         args = read_arguments(args, place(f'PythonPackage "{name}"'), rules, PythonPackageArgs)
         foundation = foundation or default_foundation()
         distribution = SourceDistribution.of(Path.cwd(), name, args)
@@ -189,6 +190,13 @@ def _walk(folder: Path) -> Iterator[str]:
 def _unusual_name(paths: Iterable[str], folder: str) -> str | None:
     message = next(filter(None, map(files.unusual_name, paths)), None)
     return message and f"{folder}/{message}; rename the file"
+
+
+def _violations(root: Path, name: str, package: shapes.PythonPackage) -> Iterator[Violation]:
+    """Find what is wrong with a package that a program makes. It gives a file and a folder its name."""
+    if problem := name_problem(name):
+        yield (), problem
+    yield from violations(root, package)
 
 
 def violations(root: Path, package: shapes.PythonPackage) -> Iterator[Violation]:

@@ -14,7 +14,7 @@ from vertex_api.validation.formats import Violation
 from .data import lock
 from .data.lock import LockedData
 from .errors import DeclarationErrors, Problem
-from .plan.arguments import read_arguments
+from .plan.arguments import read_arguments, require_keywords
 from .plan.program import Foundation, join, offer_foundation, require_sums
 from .plan.training import place
 from .review.reports import show_reports
@@ -62,6 +62,7 @@ class TrainingStack(pulumi.ComponentResource):
         self, name: str, args: TrainingStackArgs | None = None, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         resource = f'TrainingStack "{name}"'
+        require_keywords("TrainingStack", name, opts)
         own = read_arguments(args or {}, place(resource), _prefix_violations)
         prefix = own.pop("prefix", "")
         _take(name, prefix)

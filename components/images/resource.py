@@ -2,7 +2,7 @@
 
 import os
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,14 +11,16 @@ import pulumi
 from pulumi import dynamic
 
 from vertex_api.names import join_names
+from vertex_api.validation.formats import Violation
 
 from .. import files, providers
 from ..errors import BuildFailed, DockerUnavailable, FileNameUnusable
-from ..plan.arguments import read_arguments
+from ..plan.arguments import read_arguments, require_keywords
 from ..plan.program import Foundation, default_foundation
 from ..plan.training import place
 from ..runtime.resource import DynamicResource, Provider, formerly
 from ..schema import shapes
+from ..schema.formats import image_name_problem
 from . import builders, registry
 from .cloud_build import CloudBuilder
 from .context import BuildContext, DockerfileContext
@@ -98,7 +100,8 @@ class TrainingImage(DynamicResource):
         foundation: Foundation | None = None,
         secrets: Mapping[str, pulumi.Input[str]] | None = None,
     ) -> None:
-        rules = partial(built_violations, Path.cwd())
+        require_keywords("TrainingImage", name, opts, foundation, secrets=secrets)
+        rules = partial(_violations, Path.cwd(), name)
         args = read_arguments(args, place(f'TrainingImage "{name}"'), rules, TrainingImageArgs)
         foundation = foundation or default_foundation()
         context = build_context(Path.cwd(), args)
@@ -145,6 +148,13 @@ def build_context(root: Path, image: Mapping[str, Any]) -> BuildContext:
         platform=platform,
         secret_ids=tuple(sorted(image.get("secrets") or {})),
     )
+
+
+def _violations(root: Path, name: str, image: shapes.Image) -> Iterator[Violation]:
+    """Find what is wrong with an image that a program makes."""
+    if problem := image_name_problem(name):
+        yield (), problem
+    yield from built_violations(root, image)
 
 
 def _file_changes(old: Mapping[str, str], new: Mapping[str, str]) -> str:

@@ -69,7 +69,8 @@ class _Job(DynamicResource, Generic[Spec]):
         data: "Mapping[str, LockedData] | None" = None,
     ) -> None:
         resource = f'{type(self).__name__} "{name}"'
-        require_keywords(resource, opts, foundation, lifecycle=lifecycle, secrets=secrets, data=data)
+        require_keywords(type(self).__name__, name, opts, foundation, lifecycle=lifecycle, secrets=secrets, data=data)
+        _require_data(resource, data or {})
         foundation = foundation or default_foundation()
         self._foundation, self._place = foundation, (name, opts.parent if opts else None)
         self._completion: Completion | None = None
@@ -248,6 +249,13 @@ def _require_jobs(resource: str, jobs: Any) -> None:
             raise pulumi.RunError(f"{resource}: jobs.{name} must be a job, the resource itself ({job!r})")
 
 
+def _require_data(resource: str, data: Mapping[str, Any]) -> None:
+    """Raise DeclarationErrors unless each of `data` is locked data, as a TrainingStack has it."""
+    if wrong := [name for name, each in data.items() if not hasattr(each, "summary")]:
+        message = "must be one of the `data` of a TrainingStack, as in stack.data[{name!r}]"
+        raise DeclarationErrors([place(resource)(("data", name), message.format(name=name)) for name in wrong])
+
+
 def _require_deadlines(resource: str, deadlines: Mapping[str, str], jobs: Collection[str]) -> None:
     """Raise DeclarationErrors unless `deadlines` are durations of those jobs."""
     _, misshapen = canonicalize(dict[str, formats.PositiveDuration], deadlines)
@@ -388,7 +396,7 @@ class Completion(DynamicResource):
         omit_failed: bool = False,
     ) -> None:
         resource = f'Completion "{name}"'
-        require_keywords(resource, opts, foundation, deadlines=deadlines)
+        require_keywords("Completion", name, opts, foundation, deadlines=deadlines)
         foundation = foundation or default_foundation()
         _require_jobs(resource, jobs)
         _require_deadlines(resource, deadlines or {}, jobs)

@@ -34,16 +34,19 @@ def read_arguments(
 
 
 def require_keywords(
-    resource: str, opts: Any = None, foundation: Any = None, **objects: Mapping[str, Any] | None
+    resource: str, name: Any, opts: Any = None, foundation: Any = None, **objects: Mapping[str, Any] | None
 ) -> None:
-    """Raise DeclarationErrors for keyword arguments of a resource that are of another type; `objects` are mappings."""
-    wrong = {name: MUST_BE_OBJECT for name, each in objects.items() if not isinstance(each, Mapping | None)}
+    """Raise DeclarationErrors for what a resource is given beside `args` in another type; `objects` are mappings."""
+    wrong = {key: MUST_BE_OBJECT for key, each in objects.items() if not isinstance(each, Mapping | None)}
+    if not isinstance(name, str):
+        wrong["name"] = "must be a text"
     if not isinstance(opts, pulumi.ResourceOptions | None):
         wrong["opts"] = f"{truncate(repr(opts))} must be a pulumi.ResourceOptions"
     if foundation is not None and not hasattr(foundation, "program"):
         wrong["foundation"] = f"{truncate(repr(foundation))} must be the `foundation` of a TrainingStack"
     if wrong:
-        raise DeclarationErrors([place(resource)((name,), message) for name, message in wrong.items()])
+        at = place(f'{resource} "{name}"')
+        raise DeclarationErrors([at((key,), message) for key, message in wrong.items()])
 
 
 def _impure(value: Any, path: KeyPath) -> Iterator[Violation]:

@@ -18,14 +18,29 @@ def is_name(text: str) -> bool:
     return _NAME.fullmatch(text) is not None
 
 
+def name_problem(name: str) -> str | None:
+    """Return what is wrong with the name of an image or a package."""
+    return None if is_name(name) else f'"{name}" must be {NAME_FORM}'
+
+
+def image_name_problem(name: str) -> str | None:
+    """Return what is wrong with the name of an image that is built, a part of a path in its registry.
+
+    The grammar is that of `formats.IMAGE`.
+    """
+    if is_name(name) and not formats.IMAGE.matches(name):
+        return f'"{name}" is a name that no registry takes; separate words by one ".", one or two "_", or hyphens'
+    return name_problem(name)
+
+
 PACKAGE_FOLDER, SOURCE_FOLDER = "packages", "build-sources"
 """The folders of a stack in its bucket that Pulumi alone writes to: packages, and the sources of remote builds."""
 
 
 def output_name_problem(name: str) -> str | None:
     """Return what is wrong with the name of a job or a schedule, which is also that of its folder in the bucket."""
-    if not is_name(name):
-        return f'"{name}" must be {NAME_FORM}'
+    if problem := name_problem(name):
+        return problem
     if name in (PACKAGE_FOLDER, SOURCE_FOLDER):
         return f'"{name}" is a folder of the bucket that jobs may not write to; choose another name'
     return None

@@ -154,9 +154,7 @@ def _name_problem(entry: Entry, entries: Entries) -> str | None:
             return f'"{entry.name}" is declared already, at {other.source.line((section, entry.name))}'
     if entry.section in (*KINDS, "schedules"):
         return formats.output_name_problem(entry.name)
-    if entry.section != "vars" and not formats.is_name(entry.name):
-        return f'"{entry.name}" must be {formats.NAME_FORM}'
-    return None
+    return None if entry.section == "vars" else formats.name_problem(entry.name)
 
 
 def _with_spec_file(entry: Entry, root: Path) -> tuple[Entry | None, list[Problem]]:

@@ -198,6 +198,56 @@ def late() -> Any:
     return pulumi.Output.from_input("later")
 
 
+OPTS = ({"opts": {}}, "opts: {} must be a pulumi.ResourceOptions")
+FOUNDATION = ({"foundation": "x"}, "foundation: 'x' must be the `foundation` of a TrainingStack")
+SECRETS = ({"secrets": ["a"]}, "secrets: must be an object with named fields")
+
+
+@pytest.mark.parametrize(
+    ("component", "wrong", "message"),
+    [
+        (TrainingStack, *OPTS),
+        *((TrainingImage, *each) for each in (OPTS, FOUNDATION, SECRETS)),
+        *((component, *each) for component in (PythonPackage, Schedule) for each in (OPTS, FOUNDATION)),
+    ],
+)
+def test_a_wrong_keyword_is_one_line(
+    made: Callable[..., Graph], component: type, wrong: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(DeclarationErrors) as caught:
+        made(lambda: component("west", {}, **wrong), is_preview=True)
+    (problem,) = caught.value.problems
+    assert str(problem) == f'{component.__name__} "west": {message}'
+
+
+NAME_FORM = 'must be lower-case letters, digits, "-", "_" and ".", at most 63'
+
+
+@pytest.mark.parametrize(
+    ("component", "arguments", "name", "message"),
+    [
+        (TrainingImage, {"context": "."}, "My Image", f'"My Image" {NAME_FORM}'),
+        (TrainingImage, {"context": "."}, "a..b", '"a..b" is a name that no registry takes; separate words by'),
+        (PythonPackage, {"script": "train.py"}, "../up", f'"../up" {NAME_FORM}'),
+        (Schedule, {"cron": "0 2 * * *", "jobs": {}}, "Each Night", f'"Each Night" {NAME_FORM}'),
+        (CustomJob, SPEC, "My Job", f'"My Job" {NAME_FORM}'),
+        (TrainingStack, None, 3, "name: must be a text"),
+        (TrainingImage, {"context": "."}, 3, "name: must be a text"),
+        (PythonPackage, {"script": "train.py"}, 3, "name: must be a text"),
+        (Schedule, {"cron": "0 2 * * *", "jobs": {}}, 3, "name: must be a text"),
+        (CustomJob, SPEC, 3, "name: must be a text"),
+    ],
+)
+def test_a_bad_name_is_one_line(
+    made: Callable[..., Graph], tmp_path: Path, component: type, arguments: Any, name: Any, message: str
+) -> None:
+    (tmp_path / "Dockerfile").write_text("FROM python\n")
+    (tmp_path / "train.py").touch()
+    with pytest.raises(DeclarationErrors) as caught:
+        made(lambda: component(name, arguments), is_preview=True)
+    assert str(caught.value.problems[0]).startswith(f'{component.__name__} "{name}": {message}')
+
+
 SLIPS: list[tuple[Callable[[str, Any], object], Any, str]] = [
     (TrainingStack, {"regoin": "us-west1"}, "regoin: unknown field; did you mean region?"),
     (TrainingStack, {"guardrails": {"maxHourlyCosts": 1}}, "guardrails.maxHourlyCosts: unknown field; did you mean"),

@@ -162,6 +162,7 @@ def test_passed_jobs_need_no_own_wait() -> None:
     ("arguments", "message"),
     [
         ({"secrets": ["a"]}, 'CustomJob "train": secrets: must be an object'),
+        ({"data": {"a": "b"}}, 'CustomJob "train": data.a: must be one of the `data` of a TrainingStack'),
         ({"data": ["a"]}, 'CustomJob "train": data: must be an object'),
         ({"lifecycle": "keep"}, 'CustomJob "train": lifecycle: must be an object'),
         ({"opts": {}}, 'CustomJob "train": opts: {} must be a pulumi.ResourceOptions'),
