@@ -96,8 +96,8 @@ class PythonPackage(DynamicResource):
         foundation: Foundation | None = None,
     ) -> None:
         require_keywords("PythonPackage", name, opts, foundation)
-        rules = partial(_violations, Path.cwd(), name)
-        args = read_arguments(args, place(f'PythonPackage "{name}"'), rules, PythonPackageArgs)
+        rules = partial(violations, Path.cwd())
+        args = read_arguments(args, place(f'PythonPackage "{name}"'), rules, PythonPackageArgs, name_problem(name))
         foundation = foundation or default_foundation()
         distribution = SourceDistribution.of(Path.cwd(), name, args)
         self.reference = f"{foundation.defaults.folder}/{PACKAGE_FOLDER}/{name}-{distribution.tag}.tar.gz"
@@ -190,13 +190,6 @@ def _walk(folder: Path) -> Iterator[str]:
 def _unusual_name(paths: Iterable[str], folder: str) -> str | None:
     message = next(filter(None, map(files.unusual_name, paths)), None)
     return message and f"{folder}/{message}; rename the file"
-
-
-def _violations(root: Path, name: str, package: shapes.PythonPackage) -> Iterator[Violation]:
-    """Find what is wrong with a package that a program makes. It gives a file and a folder its name."""
-    if problem := name_problem(name):
-        yield (), problem
-    yield from violations(root, package)
 
 
 def violations(root: Path, package: shapes.PythonPackage) -> Iterator[Violation]:

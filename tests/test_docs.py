@@ -104,6 +104,13 @@ def slugs(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+def test_messages_name_sections_that_are_there() -> None:
+    code = "".join(file.read_text() for room in ("components", "vertex_api") for file in (ROOT / room).rglob("*.py"))
+    named = set(re.findall(r"docs/([\w-]+\.md)#([\w-]+)", code))
+    assert ("ci.md", "without-pulumis-plugin") in named
+    assert [f"{page}#{section}" for page, section in named if section not in slugs(DOCS / page)] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_of_a_page_lead_somewhere(page: Path) -> None:
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)

@@ -105,7 +105,8 @@ RULES = {
     "pulumi-missing": Rule("machine", "pulumi is not on PATH", 'sh -c "$(curl -fsSL https://get.pulumi.com)"'),
     "plugin-missing": Rule(
         "machine",
-        "Pulumi's plugin for Google Cloud is not installed, and {variable} keeps `pulumi up` from doing it",
+        "Pulumi's plugin for Google Cloud is not installed, and {variable} keeps `pulumi up` from doing it; "
+        "docs/ci.md#without-pulumis-plugin says how to test a stack without it",
         "pulumi plugin install resource gcp {version}",
     ),
     "docker-missing": Rule(

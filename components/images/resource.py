@@ -2,7 +2,7 @@
 
 import os
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,6 @@ import pulumi
 from pulumi import dynamic
 
 from vertex_api.names import join_names
-from vertex_api.validation.formats import Violation
 
 from .. import files, providers
 from ..errors import BuildFailed, DockerUnavailable, FileNameUnusable
@@ -101,8 +100,9 @@ class TrainingImage(DynamicResource):
         secrets: Mapping[str, pulumi.Input[str]] | None = None,
     ) -> None:
         require_keywords("TrainingImage", name, opts, foundation, secrets=secrets)
-        rules = partial(_violations, Path.cwd(), name)
-        args = read_arguments(args, place(f'TrainingImage "{name}"'), rules, TrainingImageArgs)
+        rules = partial(built_violations, Path.cwd())
+        at = place(f'TrainingImage "{name}"')
+        args = read_arguments(args, at, rules, TrainingImageArgs, image_name_problem(name))
         foundation = foundation or default_foundation()
         context = build_context(Path.cwd(), args)
         self.build_context = context
@@ -148,13 +148,6 @@ def build_context(root: Path, image: Mapping[str, Any]) -> BuildContext:
         platform=platform,
         secret_ids=tuple(sorted(image.get("secrets") or {})),
     )
-
-
-def _violations(root: Path, name: str, image: shapes.Image) -> Iterator[Violation]:
-    """Find what is wrong with an image that a program makes."""
-    if problem := image_name_problem(name):
-        yield (), problem
-    yield from built_violations(root, image)
 
 
 def _file_changes(old: Mapping[str, str], new: Mapping[str, str]) -> str:

@@ -18,17 +18,22 @@ def read_arguments(
     where: Place,
     rules: Callable[[Any], Iterable[Violation]] = lambda _: (),
     shape: Any = None,
+    name_problem: str | None = None,
 ) -> Any:
     """Return the arguments of a resource without those that are None, in the form of a `shape` if there is one.
 
-    Raises DeclarationErrors for arguments that are no plain values, that do not have the shape, or that break `rules`.
+    Raises DeclarationErrors for arguments that are no plain values, that do not have the shape, or that break `rules`,
+    and with them for the `name_problem` of the resource.
     """
     violations = [*_impure(args, ())]
     given = {key: each for key, each in args.items() if each is not None} if isinstance(args, Mapping) else {}
     if shape and not violations:
         given, problems = canonicalize(shape, given)
         violations = [(each.path, each.message) for each in problems]
-    if violations := violations or [*rules(given)]:
+    violations = violations or [*rules(given)]
+    if name_problem:
+        violations.insert(0, ((), name_problem))
+    if violations:
         raise DeclarationErrors([where(*violation) for violation in violations])
     return given
 

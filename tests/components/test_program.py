@@ -198,7 +198,7 @@ def late() -> Any:
     return pulumi.Output.from_input("later")
 
 
-OPTS = ({"opts": {}}, "opts: {} must be a pulumi.ResourceOptions")
+OPTS: tuple[dict[str, Any], str] = ({"opts": {}}, "opts: {} must be a pulumi.ResourceOptions")
 FOUNDATION = ({"foundation": "x"}, "foundation: 'x' must be the `foundation` of a TrainingStack")
 SECRETS = ({"secrets": ["a"]}, "secrets: must be an object with named fields")
 

@@ -27,7 +27,7 @@ from tools.setup import commands
 from tools.template import TEMPLATE, tracked_files
 from vertex_api import __version__
 
-MAX_FILES = 11
+MAX_FILES = 12
 MAX_PROVIDER_BYTES = 200
 WORKFLOW = ".github/workflows/training.yml"
 FILES = {str(Path(file).relative_to("template")) for file in tracked_files() if file.startswith("template/")}
@@ -149,8 +149,8 @@ def test_a_new_dev_stack_previews_with_three_settings(tmp_path: Path, environmen
     assert (project.root / "README.md").read_text().startswith("# demo\n\nOurs\n")
     # The engine fills in its own placeholders only, and leaves GitHub's.
     assert (project.root / WORKFLOW).read_text() == (TEMPLATE / WORKFLOW).read_text()
-    find = f"--find-links={wheel().parent}"
-    project.install(find, "--requirement=requirements.txt", requirements=requirement_closure("emulator"))
+    options = [f"--find-links={wheel().parent}", "--requirement=requirements.txt", "--constraint=tested.txt"]
+    project.install(*options, requirements=requirement_closure("emulator"))
     _gcp, port = server.start_server(environment)
     project.environment["PULUMI_DEBUG_PROVIDERS"] = f"gcp:{port}"
     project.pulumi("stack", "init", "dev")
