@@ -49,11 +49,11 @@ def main() -> int:
         needed = set(pins(REQUIREMENTS.read_text()))
         rest = [pin for pin in pins(everything.read_text()) if pin not in needed]
         dev.REQUIREMENTS.write_text(HEADER + "".join(rest))
-        TESTED.write_text(tested(REQUIREMENTS.read_text()))
+        TESTED.write_text(constraints(REQUIREMENTS.read_text()))
     return 0
 
 
-def tested(lock: str) -> str:
+def constraints(lock: str) -> str:
     """Return the template's constraints for a lock file: its versions and markers, without hashes."""
     return TESTED_HEADER + "".join(pin.splitlines()[0].removesuffix(" \\") + "\n" for pin in pins(lock))
 

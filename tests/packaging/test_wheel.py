@@ -15,6 +15,7 @@ from packaging.requirements import Requirement
 
 from tests import git_server
 from tests.packaging.building import OFFLINE, PIP, ROOMS, wheel
+from tools.lock import TESTED
 from tools.template import CHECKOUT, copy_checkout, tracked_files
 from vertex_api import __version__
 
@@ -94,6 +95,12 @@ def test_requirements_are_ranges_that_the_lock_satisfies() -> None:
         bounds = {">="} if requirement.name == "tzdata" else {">=", "<"}
         assert {clause.operator for clause in requirement.specifier} == bounds, line
         assert requirement.specifier.contains(metadata.version(requirement.name)), line
+
+
+def test_pip_takes_the_template_s_constraints() -> None:
+    """This environment has the tested versions: pip would have to look for any other, and finds none."""
+    command = [*PIP, "install", "--quiet", "--dry-run", "--no-index", f"{wheel()}[emulator]", "-c", str(TESTED)]
+    subprocess.run(command, check=True, capture_output=True)
 
 
 def test_only_the_extra_brings_the_emulator_s_packages() -> None:
