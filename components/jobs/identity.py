@@ -132,6 +132,17 @@ def run_digests(jobs: Iterable[Training]) -> dict[str, str]:
     }
 
 
+def renamed(olds: Mapping[str, Any], news: Mapping[str, Any], gone: Iterable[str]) -> dict[str, str]:
+    """Return the jobs that are new among the inputs of a ledger and run what one that is `gone` has run, with its name.
+
+    `olds` and `news` are the ledger's inputs before and after an update.
+    """
+    runs, kinds = news.get("runs") or {}, olds.get("jobs") or {}
+    before = {(olds.get("runs") or {}).get(name): name for name in sorted(gone)}
+    names = {name: before.get(runs.get(name)) for name in sorted(news["jobs"].keys() - kinds.keys())}
+    return {name: old for name, old in names.items() if old and kinds[old] == news["jobs"][name]}
+
+
 def without_names(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a job that a run depends on: no labels, no display name, and none of a model after it."""
     model = fields.get("modelToUpload") or {}

@@ -14,7 +14,7 @@ otherwise than in the plan, or another version of this package, before any job i
 """
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pulumi
@@ -92,8 +92,9 @@ class LedgerProvider(Provider):
         new_names = inputs["jobs"].keys() - previous.keys()
         former = {name for names in (news.get("formerly") or {}).values() for name in names}
         pacing.current().count.expect(inputs["jobs"], new_names, len(gone.keys() - {*inputs["kept"]} - former))
-        for line in _renamed(olds, inputs, gone.keys() - former):
-            print(line, flush=True)  # noqa: T201
+        for name, old in identity.renamed(olds, inputs, gone.keys() - former).items():
+            key = f'add "formerly: {old}" to go on with its run'
+            print(f"{name}: runs what {old} has run, which is gone; {key}", flush=True)  # noqa: T201
         if goings := int(olds.get("goings", 0)) + bool(gone):
             inputs["goings"] = goings
         return dynamic.CheckResult(inputs, [])
@@ -121,16 +122,6 @@ class LedgerProvider(Provider):
         _remove_marked(
             props["parent"], props["stack"], KINDS, lambda mark: mark.startswith(f"{id_}-") and mark not in kept
         )
-
-
-def _renamed(olds: Mapping[str, Any], news: Mapping[str, Any], gone: Iterable[str]) -> Iterator[str]:
-    """Yield a line for each new job that runs what one that is gone has run."""
-    runs, kinds = news.get("runs") or {}, olds.get("jobs") or {}
-    before = {(olds.get("runs") or {}).get(name): name for name in sorted(gone)}
-    for name in sorted(news["jobs"].keys() - kinds.keys()):
-        old = before.get(runs.get(name))
-        if old and kinds[old] == news["jobs"][name]:
-            yield f'{name}: runs what {old} has run, which is gone; add "formerly: {old}" to go on with its run'
 
 
 def _cover(id_: str, inputs: Mapping[str, Any]) -> None:

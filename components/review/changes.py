@@ -14,6 +14,8 @@ from typing import Any
 from vertex_api.names import KINDS, Kind
 
 from ..data import lock
+from ..jobs.identity import NAME_FIELDS, renamed
+from ..jobs.moves import NEXT_RUN
 from ..plan.training import deletion_policy, is_upcoming
 from ..runtime import DYNAMIC_TYPE
 from ..runtime.holders import tail
@@ -156,6 +158,7 @@ def _image(step: Step) -> ImageFinding:
 
 KINDS_BY_TYPE: Mapping[str, Kind] = {f"{DYNAMIC_TYPE}{kind.type}": kind for kind in KINDS.values()}
 """The kinds of job by the types of their resources."""
+LEDGER_TYPE = f"{DYNAMIC_TYPE}Ledger"
 _IMAGE_FIELDS = ("imageUri", "executorImageUri")
 _OUTPUT_FOLDER = ("baseOutputDirectory", "outputUriPrefix")
 """It follows from every other field of a job, so it is a reason only where it stands alone."""
@@ -164,10 +167,11 @@ _VERSION = re.compile(r"(@sha256:[0-9a-f]{12}|:[^:/@]+$)")
 
 @dataclass(frozen=True)
 class Cause:
-    """Why a job runs again. `kind`: `image`, `package`, `data`, `job` (upstream), `field`, or `request` (`--replace`).
+    """Why a job changes. `kind`: `image`, `package`, `data`, `job` (upstream), `field`, or `request` (`--replace`).
 
-    `name` is that of the image, package, data or upstream job, or the path of the field. Of data, `new_text` says what
-    changes.
+    `next run` is a field that its run does not have yet, and `name` another name for what a deleted job has run.
+    `name` is that of the image, package, data, upstream or former job, or the path of the field. Of data, `new_text`
+    says what changes.
     """
 
     kind: str
@@ -209,12 +213,14 @@ def jobs(reviewed: Iterable[Step], steps: Sequence[Step]) -> list[JobFinding]:
 
     `steps` are those of the whole preview.
     """
-    causes, urns = _Causes(steps), _moves(steps)
+    causes, urns, former = _Causes(steps), _moves(steps), _former(steps)
     changed = [step for step in reviewed if step.type in KINDS_BY_TYPE and step.op != "same"]
     findings = []
     for step in changed:
         if step.urn not in urns:
-            findings.append(_job(step, causes))
+            finding = _job(step, causes)
+            old_name = former.get((step.type, step.name)) if finding.action == "submit" else None
+            findings.append(replace(finding, causes=(Cause("name", old_name),)) if old_name else finding)
         elif new_urn := urns[step.urn]:
             findings.append(JobFinding(step.name, KINDS_BY_TYPE[step.type].type, "go on", goes_on_as=tail(new_urn)))
     return findings
@@ -246,6 +252,21 @@ def _moves(steps: Iterable[Step]) -> dict[str, str]:
 def _run_of(type_: str, inputs: Mapping[str, Any]) -> str:
     """Return a text that is equal for the inputs of one job: the provider finds it by the same."""
     return json.dumps([type_, *(inputs.get(name) for name in _OF_A_RUN)], sort_keys=True)
+
+
+def _former(steps: Sequence[Step]) -> dict[tuple[str, str], str]:
+    """Return by type and name the jobs that run what a deleted one has run, with the name that this is declared by."""
+    deleted = {(step.type, step.name) for step in steps if step.op == "delete"}
+    found: dict[tuple[str, str], str] = {}
+    for step in steps:
+        if step.type != LEDGER_TYPE or not step.old_inputs or not step.new_inputs:
+            continue
+        prefix = (step.new_inputs.get("settings") or {}).get("prefix", "")
+        for name, old in renamed(step.old_inputs, step.new_inputs, step.new_inputs.get("gone") or {}).items():
+            type_ = f"{DYNAMIC_TYPE}{KINDS[step.new_inputs['jobs'][name]].type}"
+            if (type_, f"{prefix}{old}") in deleted:
+                found[type_, f"{prefix}{name}"] = old
+    return found
 
 
 def _job(step: Step, causes: "_Causes") -> JobFinding:
@@ -283,18 +304,16 @@ class _Causes:
         """Return the causes of a job's changes, without those that follow from new output folders of upstream jobs."""
         upstream = (step.new_inputs or {}).get("jobs") or {}
         moved = [self._folders[name] for name in upstream if name in self._folders]
-        own = [each for each in input_changes(step) if each.path[0] != "data" and not _follows(each, moved)]
-        old, new = (_data(side) for side in (step.old_inputs, step.new_inputs))
+        apart = ("data", NEXT_RUN)
+        own = [each for each in input_changes(step) if each.path[0] not in apart and not _follows(each, moved)]
+        old, new = (_mapping(side, "data") for side in (step.old_inputs, step.new_inputs))
         names = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
         data = [Cause("data", name, new_text=_data_text(old.get(name), new.get(name))) for name in names]
-        return self.of(own, data)
+        return self.of(own, [*data, *_later(step)])
 
-    def of(self, changes: Iterable[InputChange], data: Sequence[Cause] = ()) -> tuple[Cause, ...]:
-        """Return the causes of these changes, each once; without changes, the replacement was requested.
-
-        `data` are the causes that changed data is.
-        """
-        own: list[Cause] = [*data]
+    def of(self, changes: Iterable[InputChange], others: Sequence[Cause] = ()) -> tuple[Cause, ...]:
+        """Return the causes of these changes, each once, behind `others`; without any, a replacement was requested."""
+        own: list[Cause] = [*others]
         folders: list[Cause] = []
         for change in changes:
             causes = folders if change.path[-2:] == _OUTPUT_FOLDER else own
@@ -311,9 +330,21 @@ class _Causes:
         return Cause("field", change.path_text, change.old_text, change.new_text)
 
 
-def _data(inputs: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """Return what a job has among its inputs of locked data, by name."""
-    found = (inputs or {}).get("data")
+def _later(step: Step) -> Iterator[Cause]:
+    """Yield what an update changes of the labels and the display name that a job has from its next run on."""
+    if step.op != "update":
+        return  # a new run has them
+    before, after = (
+        {key: _mapping(side, NEXT_RUN).get(key, _mapping(side, "spec").get(key)) or None for key in NAME_FIELDS}
+        for side in (step.old_inputs, step.new_inputs)
+    )
+    for change in _differences(before, after):
+        yield Cause("next run", change.path_text, change.old_text, change.new_text)
+
+
+def _mapping(inputs: Mapping[str, Any] | None, key: str) -> Mapping[str, Any]:
+    """Return a map among the inputs of a resource; an empty one where there is none, or a text in its place."""
+    found = (inputs or {}).get(key)
     return found if isinstance(found, Mapping) else {}
 
 

@@ -226,7 +226,7 @@ def _action(job: JobFinding, causes: Sequence[Cause]) -> str:
         return phrase
     shown = "; ".join(map(because, causes[:MAX_CAUSES]))
     more = f"; and {len(causes) - MAX_CAUSES:,} more" if len(causes) > MAX_CAUSES else ""
-    return f"{phrase} because of {shown}{more}"
+    return f"{phrase}{',' if ',' in phrase else ''} because of {shown}{more}"
 
 
 def _schedule(schedule: ScheduleFinding) -> str:

@@ -61,6 +61,11 @@ def because(cause: Cause) -> str:
         return "a request, as by `--replace`, or the provider's"
     if cause.kind == "data":
         return f"data {code(cause.name)}: {code(cause.new_text or '')}"
+    if cause.kind == "name":
+        name = code(cause.name)
+        return f"a new name (it runs what {name} has run; add {code(f'formerly: {cause.name}')} to go on with that run)"
+    if cause.kind == "next run":
+        return f"{code(cause.name)} {arrow(cause.old_text, cause.new_text)} from the next run on"
     noun = {"job": "upstream job ", "field": ""}.get(cause.kind, f"{cause.kind} ")
     has_values = cause.old_text is not None or cause.new_text is not None
     values = f" {arrow(cause.old_text, cause.new_text)}" if has_values else ""

@@ -12,14 +12,12 @@ from ..plan.guardrails import Rules
 from ..plan.limits import Limits
 from ..plan.plan import Plan
 from ..plan.training import Timetable, Training, place
-from ..runtime import DYNAMIC_TYPE
 from ..runtime.target import CLOUD_PREFIX
 from ..workflow.source import submitted
 from . import changes
 from .document import PreviewDocument
 
 _PERSISTENT_RESOURCE_TYPE = "gcp:vertex/aiPersistentResource:AiPersistentResource"
-_LEDGER_TYPE = f"{DYNAMIC_TYPE}Ledger"
 _NUMBERS = ("acceleratorCount", "bootDiskSizeGb", "maxReplicaCount", "minReplicaCount", "replicaCount")
 _NOT_KNOWN = (AttributeError, KeyError, TypeError, ValueError)
 """What a text raises that stands in place of a part which a preview does not know, or which is secret."""
@@ -76,7 +74,9 @@ def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
 
 def _applied(preview: PreviewDocument, *, is_after: bool = True) -> list[Mapping[str, Any]]:
     """Return what the ledgers of one side of a preview have of settings (`Settings.applied`)."""
-    sides = (step.new_inputs if is_after else step.old_inputs for step in preview.steps if step.type == _LEDGER_TYPE)
+    sides = (
+        step.new_inputs if is_after else step.old_inputs for step in preview.steps if step.type == changes.LEDGER_TYPE
+    )
     found = (side.get("settings") for side in sides if side)
     return [each for each in found if isinstance(each, Mapping)]
 

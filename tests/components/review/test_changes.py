@@ -87,6 +87,54 @@ def test_a_job_under_another_urn_goes_on(adopts: bool) -> None:
     assert "`train` (CustomJob): goes on as `" in render_markdown(review)
 
 
+@pytest.mark.parametrize("prefix", ["", "eu-"])
+def test_a_renamed_job_names_the_key(prefix: str) -> None:
+    def review_with(runs: dict[str, str]) -> Review:
+        fields = read_recorded("rename")
+        find_step(fields, "job-names")["newState"]["inputs"] |= {"runs": runs, "settings": {"prefix": prefix}}
+        find_step(fields, "job-names")["oldState"]["inputs"]["runs"] = {"train": "0", "finetune": "1"}
+        for name in ("train", "train-v2"):
+            find_step(fields, name)["urn"] = find_step(fields, name)["urn"].replace(f"::{name}", f"::{prefix}{name}")
+        return review_of(fields)
+
+    renamed = review_with({"train-v2": "0", "finetune": "1"})
+    assert {job.name: job.causes for job in renamed.jobs} == {
+        f"{prefix}train": (),
+        f"{prefix}train-v2": (Cause("name", "train"),),
+    }
+    other = review_with({"train-v2": "2", "finetune": "1"})
+    assert {job.action: job.causes for job in other.jobs} == {"submit": (), "delete": ()}
+
+
+TEAM, OWNER = {"team": "vision"}, {"team": "vision", "owner": "me"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "text"),
+    [
+        (None, {"labels": TEAM}, '`labels` (none) → `{"team": "vision"}` from the next run on'),
+        ({"labels": TEAM}, {"labels": OWNER}, "`labels.owner` (none) → `me` from the next run on"),
+        ({"labels": TEAM}, None, '`labels` `{"team": "vision"}` → (none) from the next run on'),
+        (None, {"displayName": "large"}, "`displayName` `first` → `large` from the next run on"),
+    ],
+)
+def test_labels_wait_for_the_next_run(old: Any, new: Any, text: str) -> None:
+    fields = read_recorded("machine-change")
+    step = find_step(fields, "train")
+    step |= {"op": "update", "diffReasons": ["nextRun"], "replaceReasons": []}
+    inputs = {**step["oldState"]["inputs"], "spec": {**step["oldState"]["inputs"]["spec"], "displayName": "first"}}
+    inputs["spec"].pop("labels", None)
+    for state, pending in (("oldState", old), ("newState", new)):
+        step[state]["inputs"] = {**inputs, **({"nextRun": pending} if pending else {})}
+    shown = render_markdown(review_of(fields))
+    assert f"- 1 job to update in place, without a new run, because of {text}: `train`\n" in shown
+
+
+def test_a_new_run_waits_for_no_labels() -> None:
+    edited = edited_job(rerun=(None, 2), nextRun=({"labels": {"team": "vision"}}, None))
+    assert edited.causes == (Cause("field", "rerun", None, "2"),)
+
+
 def test_a_forced_replacement_says_so() -> None:
     assert edited_job().causes == (Cause("request"),)
 

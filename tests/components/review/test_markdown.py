@@ -11,6 +11,7 @@ from vertex_training.review.markdown import group_jobs, render_markdown
 from vertex_training.review.pieces import code, codes
 from vertex_training.review.review import MAX_LENGTH, build_review, render_json
 
+from tests.blocks import taken
 from tests.components.review import recorded_previews
 from tests.components.review.recorded_previews import CASES, HERE, MANY, find_step, multiply_job, parse, read_recorded
 
@@ -38,6 +39,12 @@ def test_there_is_a_case_for_each_kind_of_change() -> None:
 @pytest.mark.parametrize("case", ALL)
 def test_a_review_is_the_golden_one(case: str) -> None:
     assert recorded_previews.render_case(case) == (HERE / "golden" / f"{case}.md").read_text()
+
+
+def test_the_page_has_lines_of_golden_reviews() -> None:
+    (shown,) = taken("docs/ci.md", "output", "- 2 jobs to update in place")
+    golden = [(HERE / "golden" / f"{case}.md").read_text().splitlines() for case in ("label-added", "rename")]
+    assert all(line in lines for line, lines in zip(shown.splitlines(), golden, strict=True))
 
 
 @pytest.mark.parametrize("case", ALL)
