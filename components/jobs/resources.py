@@ -26,7 +26,7 @@ from ..plan.arguments import require_keywords
 from ..plan.program import Foundation, default_foundation
 from ..plan.rules import expand_name
 from ..plan.training import Defaults, Training, place
-from ..runtime.resource import DynamicResource, when_known
+from ..runtime.resource import DynamicResource, has_output, when_known
 from ..schema import formats, interpolation, shapes
 from . import moves
 from .identity import run_digest
@@ -258,7 +258,8 @@ def _require_data(resource: str, data: Mapping[str, Any]) -> None:
 
 def _require_deadlines(resource: str, deadlines: Mapping[str, str], jobs: Collection[str]) -> None:
     """Raise DeclarationErrors unless `deadlines` are durations of those jobs."""
-    _, misshapen = canonicalize(dict[str, formats.PositiveDuration], deadlines)
+    known = {name: value for name, value in deadlines.items() if not has_output(value)}
+    _, misshapen = canonicalize(dict[str, formats.PositiveDuration], known)
     violations = [(each.path, each.message) for each in misshapen]
     violations += [
         ((name,), f"is not one of its jobs{did_you_mean(name, jobs) or f'; it waits for {join_names([*jobs])}'}")

@@ -23,7 +23,7 @@ MAX_REPEATED_VALUES = 100_000
 """Of aliases. With these two limits, few bytes cannot fill the memory."""
 MAX_BYTES = 4 << 20
 """Of a file, as of a request to the emulator. A MiB of short values takes some seconds."""
-_MAX_NUMBER = 1000
+_MAX_NUMBER = 500
 """Characters. In base 60 (`1:30`), as YAML reads it, the time for more grows with their square."""
 _MERGE, _TEXT = "tag:yaml.org,2002:merge", "tag:yaml.org,2002:str"
 _INTEGER, _FLOAT = "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"

@@ -82,7 +82,9 @@ PLACES: dict[str, Callable[[Any, Ground], Any]] = {
     "package's depends_on": lambda value, ground: PythonPackage(
         "b", {"script": "train.py"}, options(value), foundation=ground
     ),
-    "deadlines": lambda value, ground: Completion("b", {}, foundation=ground, deadlines={"a": value}),
+    "deadlines": lambda value, ground: Completion(
+        "b", {"c": job("c", ground)}, foundation=ground, deadlines={"c": value}
+    ),
     "parent": lambda value, ground: job("b", ground, opts=pulumi.ResourceOptions(parent=Half(value))),
 }
 
@@ -216,7 +218,7 @@ def test_a_name_that_is_not_declared_is_one_line() -> None:
     [
         (
             lambda at: TrainingImage("x", {"context": "."}, foundation=at),
-            r'^TrainingImage "x": \./sub/caf\\xe9\.txt: its name is no UTF-8; rename the file, or exclude it in',
+            r'TrainingImage "x": context: \./sub/caf\\xe9\.txt: its name is no UTF-8; rename the file, or exclude it',
         ),
         (
             lambda at: PythonPackage("x", {"path": "."}, foundation=at),
