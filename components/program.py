@@ -37,6 +37,7 @@ class TrainingStack(pulumi.ComponentResource):
 
     - `args`: keys of the stack file, in place of those that it has. A second TrainingStack in the same program needs a
       `prefix`, with which the names of its Pulumi resources and the default names of its cloud resources begin.
+      `formerly` is the prefix that it had before: its resources go on under their new names.
     - `opts`: Pulumi's options. They reach all that it makes.
 
     Errors: `errors.DeclarationErrors` with all problems of the settings.
@@ -64,8 +65,11 @@ class TrainingStack(pulumi.ComponentResource):
         resource = f'TrainingStack "{name}"'
         require_keywords("TrainingStack", name, opts)
         own = read_arguments(args or {}, place(resource), _prefix_violations)
-        prefix = own.pop("prefix", "")
+        prefix, former = own.pop("prefix", ""), own.pop("formerly", None)
         _take(name, prefix)
+        if former is not None and former != prefix:
+            _take(name, former)
+            opts = pulumi.ResourceOptions.merge(opts, _formerly(former, prefix))
         self.settings = Settings.load(own, prefix, resource)
         require_sums(self.settings.plan)
         super().__init__("vertex-training:index:TrainingStack", name, None, opts)
@@ -111,10 +115,26 @@ class TrainingStack(pulumi.ComponentResource):
 
 
 def _prefix_violations(args: Mapping[str, Any]) -> Iterator[Violation]:
-    prefix = args.get("prefix", "")
-    if not isinstance(prefix, str) or not formats.is_name(f"{prefix}x"):
-        message = "is not what names begin with: lower-case letters, digits, -, _ and ., the first a letter or digit"
-        yield ("prefix",), f"{quote(prefix)} {message}"
+    for key in ("prefix", "formerly"):
+        prefix = args.get(key, "")
+        if not isinstance(prefix, str) or not formats.is_name(f"{prefix}x"):
+            message = (
+                "is not what names begin with: lower-case letters, digits, -, _ and ., the first a letter or digit"
+            )
+            yield (key,), f"{quote(prefix)} {message}"
+
+
+def _formerly(former: str, prefix: str) -> pulumi.ResourceOptions:
+    """Return the options of a component whose resources had names with another prefix before."""
+
+    def alias(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
+        if not args.name.startswith(prefix):
+            return None
+        before = pulumi.Alias(name=f"{former}{args.name.removeprefix(prefix)}")
+        opts = pulumi.ResourceOptions.merge(args.opts, pulumi.ResourceOptions(aliases=[before]))
+        return pulumi.ResourceTransformationResult(args.props, opts)
+
+    return pulumi.ResourceOptions(transformations=[alias])
 
 
 def _report_unlocked(settings: Settings, data: Mapping[str, LockedData]) -> None:

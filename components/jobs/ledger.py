@@ -91,6 +91,9 @@ class LedgerProvider(Provider):
             inputs["gone"] = gone
         new_names = inputs["jobs"].keys() - previous.keys()
         former = {name for names in (news.get("formerly") or {}).values() for name in names}
+        before, after = ((each.get("settings") or {}).get("prefix", "") for each in (olds, inputs))
+        if before != after:
+            former |= {name for name in gone if f"{after}{name.removeprefix(before)}" in inputs["jobs"]}
         pacing.current().count.expect(inputs["jobs"], new_names, len(gone.keys() - {*inputs["kept"]} - former))
         for name, old in identity.renamed(olds, inputs, gone.keys() - former).items():
             key = f'add "formerly: {old}" to go on with its run'

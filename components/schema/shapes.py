@@ -412,7 +412,8 @@ class SharedFile(ClosedTypedDict, total=False):
 
 
 class TrainingStackArgs(_StackKeys, total=False):
-    """The arguments of a `TrainingStack`: the keys of docs/configuration.md#stack-file, and a `prefix`."""
+    """The arguments of a `TrainingStack`: keys of docs/configuration.md#stack-file, a `prefix`, and a former one."""
 
     target: Literal["local", "gcp"]
     prefix: String
+    formerly: String

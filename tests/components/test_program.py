@@ -194,6 +194,25 @@ def test_a_stack_with_a_prefix_may_come_later(made: Callable[..., Graph]) -> Non
     assert found.parent("CustomJob/later-train") == "TrainingStack/training"
 
 
+def test_all_names_of_a_stack_had_its_former_prefix(made: Callable[..., Graph]) -> None:
+    jobs: Any = {"prefix": "east-", "formerly": "west-"}
+    found = made(lambda: TrainingStack("training", jobs), **CLOUD)
+    before = {name: {each.spec.name for each in request.aliases} for name, request in found.requests.items()}
+    named = {name: aliases for name, aliases in before.items() if "/east-" in name}
+    assert {"CustomJob/east-train", "Ledger/east-job-names", "GcpFoundation/east-gcp"} <= named.keys()
+    for name, aliases in named.items():
+        assert f"west-{name.partition('/east-')[2]}" in aliases, name
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_former_prefix_is_nobody_else_s(made: Callable[..., Graph], is_first: bool) -> None:
+    east: Any = {"prefix": "east-", "formerly": "west-"}
+    west: Any = {"prefix": "west-"}
+    args = [east, west] if is_first else [west, east]
+    with pytest.raises(pulumi.RunError, match=r'prefix: must differ from that of .* \("west-"\)'):
+        made(lambda: [TrainingStack(f"stack{number}", each) for number, each in enumerate(args)])
+
+
 def late() -> Any:
     return pulumi.Output.from_input("later")
 
@@ -257,6 +276,7 @@ SLIPS: list[tuple[Callable[[str, Any], object], Any, str]] = [
     (TrainingStack, lambda: {"vars": {"a": [late()]}}, "vars.a[0]: is an Output, and is read before outputs are known"),
     (TrainingStack, {"include": [Path("a")]}, "include[0]: PosixPath('a') must be a text, a number"),
     (TrainingStack, {"prefix": "West "}, 'prefix: "West " is not what names begin with'),
+    (TrainingStack, {"formerly": "West "}, 'formerly: "West " is not what names begin with'),
     (TrainingStack, ["region"], "must be an object with named fields"),
     (TrainingImage, {"contxt": "."}, "contxt: unknown field; did you mean context?"),
     (TrainingImage, lambda: {"context": late()}, "context: is an Output, and is read before"),

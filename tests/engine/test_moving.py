@@ -1,5 +1,6 @@
 """Jobs whose URNs change: each goes on or is kept, nothing is submitted twice, and nothing of it has drifted."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,7 @@ from tests.engine.moving.project import KINDS, Moving, job
 from tests.standins import training
 
 WAYS = ("in", "out", "alias", "rename", "adopt")
+BUILDS = re.compile(r"trainer: (Step \d|#\d)")
 SCHEDULE = "vertex-training_local_nightly"
 
 
@@ -31,6 +33,10 @@ def moved(moving: Moving) -> tuple[dict[str, str], dict[str, str], str, str]:
     moving.project.up()
     moving.changes()
     before = moving.ids()
+    moving.project.pulumi(
+        *("state", "rename", "--yes", "--stack", moving.project.name),
+        *(moving.urn("rename-custom-running"), "renamed-custom-running"),
+    )
     moving.edit_state("::rename-", "::renamed-")
     after = [
         second(name, way, row, before[name])
@@ -91,6 +97,37 @@ class TestMovedJobs:
         deleted = sorted(name for verb, name in moving.changes() if verb == "DELETE" and "/schedules/" not in name)
         assert deleted == sorted(id_ for name, id_ in before.items() if not name.startswith("adopt"))
         assert not moving.server.schedules
+
+
+class TestPartialUpdates:
+    """Updates that create under the new URN and delete under the old one apart, or fail to create."""
+
+    def test_each_job_is_deleted_by_its_last_resource_alone(self, moving: Moving) -> None:
+        rows = [job("target"), job("left"), job("failing")]
+        moving.lay(*rows)
+        moving.project.up()
+        ids = moving.ids()
+        (old,), (left,) = moving.holders("target"), moving.holders("left")
+        moving.changes()
+        moving.lay(*({**row, "squad": "new"} for row in rows))
+
+        printed = moving.project.up("--target", "**Squad::new", "--target", "**Squad$*CustomJob::target")
+        assert "target: goes on as Squad$CustomJob::target" in printed
+        assert len(moving.holders("target")) == 2 and moving.changes() == []
+        moving.project.up("--target", old, "--target", left)
+        # Nothing says that somebody is to have `left`: a target names what is deleted.
+        assert moving.changes() == [("cancel", ids["left"]), ("DELETE", ids["left"])]
+        assert old not in moving.holders("target")
+
+        moving.server.listing = False
+        printed = moving.project.up("--continue-on-error", fails=True)
+        assert "failing: not deleted: Squad$CustomJob::failing goes on with it, once it is created" in printed
+        assert moving.changes() == []
+        moving.server.listing = True
+        assert "failing: goes on as Squad$CustomJob::failing" in moving.project.up()
+        assert moving.changes() == [("POST", moving.ids()["left"])]
+        assert moving.ids() == {**ids, "left": moving.ids()["left"]}
+        moving.project.assert_no_changes("--refresh")
 
 
 @pytest.mark.usefixtures("moving")
@@ -161,35 +198,52 @@ class TestTwoStacks:
 
 
 class TestDeclaredJobs:
-    """Jobs of a stack file, whose TrainingStack moves, and which become jobs of the program and back."""
+    """Jobs of a stack file, whose TrainingStack moves or is renamed, and which become the program's and come back."""
 
     def test_declared_jobs_go_on_wherever_they_are_declared(self, moving: Moving) -> None:
         project, server = moving.project, moving.server
-        pool = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1}
+        project.use_own_image("moving")
+        pool: dict[str, Any] = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1}
         pool["containerSpec"] = {"imageUri": "python:3.11-slim-bookworm", "args": ["a"]}
         spec = {"displayName": "train-running", "jobSpec": {"workerPoolSpecs": [pool]}}
         later = {**spec, "lifecycle": {"run": "scheduled"}}
+        built = {**pool, "containerSpec": {"imageUri": "${images.trainer}"}}
+        imaged = {"displayName": "imaged-running", "jobSpec": {"workerPoolSpecs": [built]}}
         schedules = {"nightly": {"cron": "0 2 * * *", "job": "scheduled"}}
         project.stack |= {
             "vertex-training:include": ["training/jobs.yaml"],
             "vertex-training:emulator": {"secrets": {"a": "b"}},
         }
-        declared = {"customJobs": {"train": spec, "scheduled": later}, "schedules": schedules}
+        declared: dict[str, Any] = {"images": {"trainer": {"context": "trainer"}}, "schedules": schedules}
+        in_program = {**declared, "customJobs": {"imaged": imaged, "scheduled": later}}
+        declared["customJobs"] = {"train": spec, "imaged": imaged, "scheduled": later}
 
-        def up(jobs: dict[str, Any], *rows: dict[str, Any], stack: str) -> str:
+        def up(jobs: dict[str, Any], *rows: dict[str, Any], stack: str, **args: str) -> str:
             project.declarations = jobs
             project.declare()
-            moving.lay(*rows, stack=stack)
+            moving.lay(*rows, stack=stack, args=args)
             return project.up()
 
-        up(declared, stack="root")
-        (made,) = [name for verb, name in moving.changes() if verb == "POST"]
+        assert BUILDS.search(up(declared, stack="root"))
+        made = {name for verb, name in moving.changes() if verb == "POST"}
         printed = up(declared, stack="below")
         assert "train: goes on as Squad$TrainingStack$CustomJob::train" in printed
-        assert "nightly: goes on as" in printed
-        in_program = {**declared, "customJobs": {"scheduled": later}}
-        assert "train: goes on as CustomJob::train" in up(in_program, job("train"), stack="below")
-        assert "train: goes on as TrainingStack$CustomJob::train" in up(declared, stack="root")
-        assert moving.changes() == [] and [*server.jobs] == [made] and len(server.schedules) == 1
+        assert "nightly: goes on as" in printed and not BUILDS.search(printed)
+        printed = up(in_program, job("train"), stack="below")
+        assert "train: goes on as CustomJob::train" in printed
+        printed = up(declared, stack="root")
+        assert "train: goes on as TrainingStack$CustomJob::train" in printed and not BUILDS.search(printed)
+        assert moving.changes() == [] and {*server.jobs} == made and len(server.schedules) == 1
         assert "local" in (project.data / "secrets.json").read_text()
         project.assert_no_changes("--refresh")
+
+        printed = up(declared, stack="root", prefix="west-", formerly="")
+        assert "formerly" not in printed
+        assert {name for _, name in moving.changes() if "/schedules/" not in name} == set()
+        assert {*moving.ids().values()} == made and "west-train" in moving.ids()
+        project.assert_no_changes("--refresh")
+        up(declared, stack="root", prefix="east-", formerly="west-")
+        up(declared, stack="root", prefix="east-")
+        assert {*moving.ids().values()} == {*server.jobs} == made and len(server.schedules) == 1
+        up(declared, stack="root", prefix="other-")
+        assert not {*moving.ids().values()} & made and {*moving.ids().values()} == {*server.jobs}

@@ -23,7 +23,10 @@ _JOB = re.compile(rf"/v1/(?P<parent>projects/[^/]+/locations/[^/]+)/(?P<kind>{'|
 
 
 class Training(ThreadingHTTPServer):
-    """Serves as the emulator of a data folder. `calls` are the changes: verbs (POST, cancel, DELETE) and names."""
+    """Serves as the emulator of a data folder. `calls` are the changes: verbs (POST, cancel, DELETE) and names.
+
+    As long as it is not `listing`, no job can be found by its labels.
+    """
 
     daemon_threads = True
 
@@ -32,6 +35,7 @@ class Training(ThreadingHTTPServer):
         self.jobs: dict[str, dict[str, Any]] = {}
         self.schedules: dict[str, dict[str, Any]] = {}
         self.calls: list[tuple[str, str]] = []
+        self.listing = True
         self.numbers = itertools.count(1000)
         self.guard = threading.Lock()
         data.mkdir(mode=0o700, exist_ok=True)
@@ -67,6 +71,9 @@ class _Handler(BaseHTTPRequestHandler):
         if path == "/vertex_emulator/status":
             return self._answer(200, {"unfinished": 0})
         if match := _JOB.fullmatch(path):
+            if not self.server.listing:
+                refusal = {"code": 403, "status": "PERMISSION_DENIED", "message": "no list for you"}
+                return self._answer(403, {"error": refusal})
             labels = dict(re.findall(r"labels\.(\w+)%3D%22([^%]*)%22", query))
             prefix = f"{match['parent']}/{match['kind']}/"
             found = [job for name, job in self.server.jobs.items() if name.startswith(prefix)]

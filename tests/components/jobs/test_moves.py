@@ -438,6 +438,17 @@ def test_the_ledger_names_the_key_of_a_renamed_job(tmp_path: Path, capsys: pytes
     assert capsys.readouterr().out == ""
 
 
+def test_the_ledger_names_no_key_for_another_prefix(capsys: pytest.CaptureFixture[str]) -> None:
+    def props(prefix: str) -> dict[str, Any]:
+        jobs, runs = {f"{prefix}train": "customJobs"}, {f"{prefix}train": "0123abcd"}
+        where = {"stack": "organization/team/dev", "parent": "//local/projects/p/locations/r"}
+        return {**where, "jobs": jobs, "kept": [], "runs": runs, "settings": {"prefix": prefix}}
+
+    LedgerProvider().check(props("west-"), props("east-"))
+    LedgerProvider().check(props(""), props("east-"))
+    assert capsys.readouterr().out == ""
+
+
 def test_the_page_shows_the_line_of_a_preview() -> None:
     waiting = moves.Waiting()
     for name in ("bert", "digits", "line", "search", "train", *(f"train{number}" for number in range(15))):

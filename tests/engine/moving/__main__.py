@@ -60,7 +60,7 @@ def squad(name: str | None) -> Squad | None:
 
 if LAYOUT.get("stack") is not None:
     below = Squad("below") if LAYOUT["stack"] == "below" else None
-    vt.TrainingStack("training", opts=pulumi.ResourceOptions(parent=below))
+    vt.TrainingStack("training", LAYOUT.get("args"), pulumi.ResourceOptions(parent=below))
 for row in LAYOUT["jobs"]:
     cls, make = KINDS[row["kind"]]
     opts = pulumi.ResourceOptions(parent=squad(row.get("squad")), **row.get("options", {}))

@@ -43,6 +43,11 @@ class Moving:
         """Return the URN of a recorded resource."""
         return str(self.project.resources()[name]["urn"])
 
+    def holders(self, name: str) -> list[str]:
+        """Return the URNs of the recorded resources of a name."""
+        resources = json.loads(self.project.read_state())["checkpoint"]["latest"]["resources"]
+        return [str(each["urn"]) for each in resources if each["urn"].endswith(f"::{name}")]
+
     def edit_state(self, old: str, new: str) -> None:
         """Replace a text in all URNs of the state, as `pulumi state rename` does in one."""
         file = self.project.root.parent / "exported.json"
