@@ -10,12 +10,14 @@ from typing import Any
 import pulumi
 import pulumi_gcp
 import pytest
+import vertex_training
 from pulumi.runtime import config
 from vertex_training import CustomJob, PythonPackage, Schedule, TrainingImage, TrainingStack
 from vertex_training.errors import DeclarationErrors, ProjectNumberUnknown
 from vertex_training.jobs.identity import own_labels
 from vertex_training.settings import settings
 
+from tests.blocks import taken
 from tests.components.targets.gcp.graph import Graph, forget_loops, graph
 
 JOBS = """\
@@ -195,8 +197,8 @@ def test_a_stack_with_a_prefix_may_come_later(made: Callable[..., Graph]) -> Non
 
 
 def test_all_names_of_a_stack_had_its_former_prefix(made: Callable[..., Graph]) -> None:
-    jobs: Any = {"prefix": "east-", "formerly": "west-"}
-    found = made(lambda: TrainingStack("training", jobs), **CLOUD)
+    (program,) = taken("docs/moving.md", "python", "east = vt.TrainingStack")
+    found = made(lambda: exec(program, {"vt": vertex_training}), **CLOUD)
     before = {name: {each.spec.name for each in request.aliases} for name, request in found.requests.items()}
     named = {name: aliases for name, aliases in before.items() if "/east-" in name}
     assert {"CustomJob/east-train", "Ledger/east-job-names", "GcpFoundation/east-gcp"} <= named.keys()
