@@ -328,8 +328,8 @@ class CustomJob(_Job[CustomJobArgs]):
     - `data`: what it trains on, of the stack's `TrainingStack.data`, by names of your own: the job runs again when its
       lock changes, and is not submitted if the data is not as locked. `data["train"].uri` is for a text in the spec.
 
-    Outputs: `resource_name`, `state`, `page` and `run` are known once the job is submitted, `model_dir`, `run_digest`
-    and `result_names` already in a preview. `pulumi up` waits for `best_trial` and `completion`.
+    Outputs: `resource_name`, `state`, `page` and `run` are known once the job is submitted, `spec`, `model_dir`,
+    `run_digest` and `result_names` already in a preview. `pulumi up` waits for `best_trial` and `completion`.
 
     Errors: what breaks a rule of the API or of the stack is reported for all jobs of the program at once, as
     `errors.DeclarationErrors`, and none of them is submitted. If Vertex AI refuses the job, `pulumi up` fails with its

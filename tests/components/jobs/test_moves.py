@@ -9,7 +9,6 @@ from typing import Any
 
 import pulumi
 import pytest
-import vertex_training
 from pulumi.runtime import mocks
 from vertex_training import CustomJob
 from vertex_training.data import lock
@@ -330,17 +329,15 @@ def test_aliases_of_a_program_do_the_same() -> None:
 
 
 def test_the_page_s_alias_goes_on_with_a_run() -> None:
-    (text,) = taken("docs/moving.md", "python", "vt.CustomJob")
-    args = custom_job()
-    names = {"vt": vertex_training, "pulumi": pulumi, "args": args}
+    (text,) = taken("docs/moving.md", "python", "import pulumi")
 
-    def program(code: str) -> Callable[[], Any]:
-        on = ground()
-        return lambda: exec(code.replace("args,", "args, foundation=on, opts="), {**names, "on": on})
+    def program(*last: str) -> Callable[[], Any]:
+        given = {"on": ground(), "args": custom_job()}
+        return lambda: exec("\n".join([text.replace("args, pulumi", "args, foundation=on, opts=pulumi"), *last]), given)
 
     engine = Engine()
-    assert engine.up(program('vt.CustomJob("train", args, None)')) == ["train"]
-    assert engine.up(program(text)) == []
+    assert engine.up(program('CustomJob("train", args, foundation=on)')) == ["train"]
+    assert engine.up(program("train_large(args)")) == []
 
 
 def test_a_transform_gives_a_run_a_folder_of_its_own() -> None:
