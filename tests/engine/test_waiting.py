@@ -71,7 +71,7 @@ class TestRunningJobs:
 
     def test_jobs_are_replaced_once_stopped(self, running: Running) -> None:
         before = running.cloud.resources()
-        running.cloud.declarations["customJobs"]["job0"]["labels"] = {"team": "vision"}
+        running.cloud.declarations["customJobs"]["job0"].setdefault("lifecycle", {})["rerun"] = 1
         running.cloud.declare()
         # Nor is an equal job taken for its own replacement.
         changes = running.up("--replace", before["job1"]["urn"])
