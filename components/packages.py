@@ -109,9 +109,7 @@ class PythonPackage(DynamicResource):
             "files": files.listed(distribution.archive.digests),
         }
         defaults = pulumi.ResourceOptions(depends_on=[*foundation.job_dependencies])
-        options = pulumi.ResourceOptions.merge(
-            pulumi.ResourceOptions.merge(defaults, formerly(name, args.get("formerly", []))), opts
-        )
+        options = pulumi.ResourceOptions.merge(formerly(defaults, name, args.get("formerly", [])), opts)
         super().__init__(providers.PythonPackage(), name, props, options)
 
 

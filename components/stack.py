@@ -196,13 +196,7 @@ class Sources:
 
 def _options(settings: Settings, name: str, former: Sequence[str], **options: Any) -> pulumi.ResourceOptions:
     """Return the options of what had the names `former` before."""
-    made = pulumi.ResourceOptions(**options)
-    # A merge of nothing would be a thirtieth of a preview.
-    return (
-        pulumi.ResourceOptions.merge(made, formerly(settings.named(name), map(settings.named, former)))
-        if former
-        else made
-    )
+    return formerly(pulumi.ResourceOptions(**options), settings.named(name), [*map(settings.named, former)])
 
 
 class Jobs:

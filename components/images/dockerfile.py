@@ -321,7 +321,6 @@ def explain_absent(folder: Path, path: str) -> str:
         return f"is not in {folder.name}/; correct the path, which begins there"
     if (folder / path).is_dir() and not any(each.is_file() for each in (folder / path).rglob("*")):
         return f"is an empty folder, which no context has; put a file there, such as {path}/.gitkeep"
-    own, parts = Own(folder), PurePosixPath(path).parts
-    if any(own.has("/".join([*parts[:depth], ""]), name) for depth, name in enumerate(parts)):
+    if Own(folder).covers(path):
         return "is written by Pulumi or this package and in no context; copy what you need of it to another folder"
     return f'is excluded by .dockerignore; include it by a line "!{path}"'

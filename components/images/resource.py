@@ -129,9 +129,7 @@ class TrainingImage(DynamicResource):
         elif secrets:
             props["secrets"] = pulumi.Output.secret(dict(secrets))
         defaults = pulumi.ResourceOptions(depends_on=[*foundation.image_dependencies])
-        options = pulumi.ResourceOptions.merge(
-            pulumi.ResourceOptions.merge(defaults, formerly(name, args.get("formerly", []))), opts
-        )
+        options = pulumi.ResourceOptions.merge(formerly(defaults, name, args.get("formerly", [])), opts)
         super().__init__(providers.TrainingImage(), name, props, options)
 
 

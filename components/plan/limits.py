@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from vertex_api.job import Job
-from vertex_api.messages import KeyPath, show_path
+from vertex_api.messages import KeyPath
 from vertex_api.names import join_names
 from vertex_api.scalars import to_seconds
 from vertex_api.validation.formats import Violation
@@ -23,7 +23,7 @@ from ..errors import ImageRefused, Problem
 from ..schema import shapes
 from . import guardrails
 from .guardrails import Rules
-from .training import Place
+from .training import Place, place
 
 KEY = "guardrails"
 SUMS = frozenset({*(each.rule for each in guardrails.FIGURES), guardrails.MONTHLY, guardrails.EXPECTED})
@@ -31,10 +31,6 @@ SUMS = frozenset({*(each.rule for each in guardrails.FIGURES), guardrails.MONTHL
 _NONE = "none"
 """A pattern that allows nothing, as docs/configuration.md has it."""
 _QUOTA_CHECKS = ("block", "warn", "off")
-
-
-def _unplaced(path: KeyPath, message: str) -> Problem:
-    return Problem("", show_path(path), message)
 
 
 @dataclass(frozen=True)
@@ -47,7 +43,7 @@ class Source:
 
     rules: Rules
     name: str = ""
-    place: Place = field(default=_unplaced, compare=False)
+    place: Place = field(default=place(""), compare=False)
     is_own: bool = False
 
     def said(self, message: str) -> str:
@@ -167,16 +163,14 @@ class Argument:
     def source(self) -> Source:
         """The valid rules."""
         rules, misshapen = canonicalize(shapes.Guardrails, self.given)
-        return Source({} if misshapen else rules, self.title, self._place, is_own=True)
+        return Source({} if misshapen else rules, self.title, place(self.title), is_own=True)
 
     def problems(self, held: Limits) -> Iterator[Problem]:
         """Find what is wrong with them. They add to those that are `held` already, and loosen none."""
         rules, misshapen = canonicalize(shapes.Guardrails, self.given)
         found = [*((each.path, each.message) for each in misshapen), *guardrails.empty(self.given)]
-        yield from (self._place((KEY, *path), message) for path, message in found or _loosened(rules, held))
-
-    def _place(self, path: KeyPath, message: str) -> Problem:
-        return Problem(self.title, show_path(path), message)
+        at = place(self.title)
+        yield from (at((KEY, *path), message) for path, message in found or _loosened(rules, held))
 
 
 def _loosened(rules: Rules, held: Limits) -> Iterator[Violation]:

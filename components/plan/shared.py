@@ -143,9 +143,9 @@ def from_outside(environment: Mapping[str, str]) -> tuple[list[Source], list[Pro
         if not unreadable:
             rules, found = _outside(content)
             # A file of guardrails alone needs no key.
-            bare = KEY not in content
-            problems += (source.problem(path[1:] if bare else path, message) for path, message in found)
-            sources.append(Source(rules, Path(name).name, _placed(source, bare)))
+            place = _placed(source, bare=KEY not in content)
+            problems += (place(*violation) for violation in found)
+            sources.append(Source(rules, Path(name).name, place))
     return sources, problems
 
 
@@ -167,7 +167,7 @@ def _outside(content: Mapping[str, Any]) -> tuple[dict[str, Any], list[Violation
     return ({} if found else rules), found
 
 
-def _placed(source: SourceFile, bare: bool) -> Place:
+def _placed(source: SourceFile, *, bare: bool) -> Place:
     def place(path: KeyPath, message: str) -> Problem:
         return source.problem(path[1:] if bare else path, message)
 

@@ -8,6 +8,7 @@ from typing import Any
 from vertex_api.job import stored_job
 from vertex_api.names import Kind
 
+from ..images.registry import repository
 from ..plan.guardrails import Rules
 from ..plan.limits import Limits
 from ..plan.plan import Plan
@@ -96,7 +97,7 @@ def plan_of(preview: PreviewDocument, *, is_after: bool) -> Plan | None:
             side.pools += [_restored(pool) for pool in inputs.get("resourcePools") or []]
             side.region = str(inputs.get("location"))
         elif step.type == changes.IMAGE_TYPE:
-            side.built.add(_without_tag(str(inputs.get("uri"))))
+            side.built.add(repository(str(inputs.get("uri"))))
         elif step.type in changes.KINDS_BY_TYPE and str(inputs.get("parent")).startswith(CLOUD_PREFIX):
             side.add(step.name, changes.KINDS_BY_TYPE[step.type], inputs)
         elif changes.is_part_of_schedule(step) and step.type in (changes.WORKFLOW, changes.SCHEDULER_JOB):
@@ -163,11 +164,6 @@ class _Side:
 def plan_name(plan: Plan, kind: str, name: str) -> str:
     """Return how a plan names the job of a resource: with its kind if it has another one of that name."""
     return titled if (titled := f'{kind} "{name}"') in {each.name for each in plan.trainings} else name
-
-
-def _without_tag(uri: str) -> str:
-    path, _, name = uri.rpartition("/")
-    return f"{path}/{name.partition('@')[0].partition(':')[0]}"
 
 
 def _restored(value: Any) -> Any:

@@ -154,20 +154,22 @@ def leaves_out(urn: str) -> bool:
 
     The engine does not say so to providers: it is read from its command line.
     """
-    arguments = _own_arguments()
+    arguments = own_arguments()
     if urn == "" or "--target-dependents" in arguments or "--exclude-dependents" in arguments:
         return False
-    targets, excluded = _option(arguments, "--target", "-t", "--target-replace"), _option(arguments, "--exclude")
+    targets, excluded = option("--target", "-t", "--target-replace"), option("--exclude")
     return bool(targets and not _matches(urn, targets)) or _matches(urn, excluded)
 
 
 @cache
-def _own_arguments() -> list[str]:
+def own_arguments() -> list[str]:
+    """Return the arguments of the `pulumi` command that this process works for; none if they cannot be read."""
     return pulumi_arguments(os.getppid()) or []
 
 
-def _option(arguments: Sequence[str], *names: str) -> list[str]:
-    """Return the values of an option, as `--target URN` and `--target=URN`, or several at once with commas."""
+def option(*names: str) -> list[str]:
+    """Return the values of an option of it, as `--target URN` and `--target=URN`, or several at once with commas."""
+    arguments = own_arguments()
     following = pairwise(arguments)
     values = [value for argument, value in following if argument in names]
     values += [each.partition("=")[2] for each in arguments if each.partition("=")[0] in names and "=" in each]

@@ -6,18 +6,18 @@ the state, once in a run that deletes or takes over something (half a second), a
 """
 
 import json
-import os
 import re
 import subprocess
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from . import DYNAMIC_TYPE, engine
 
+Value = TypeVar("Value")
 FOUND = "found"
 """The output of a job that was found, not submitted, when nothing proved that no other state has it."""
 _EXPORT_SECONDS, _TRIES = 120, 2
@@ -68,20 +68,22 @@ def _typed_inputs(resource: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
 
 def export(stack: str) -> State | None:
     """Return the state of a stack, as `--stack` takes its name, "" for the selected one; None if it is not readable."""
-    command = ["pulumi", "stack", "export", "--non-interactive", *(["--stack", stack] if stack else [])]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_EXPORT_SECONDS)
-        return State.parse(json.loads(done.stdout)["deployment"])
-    except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
-        return None
+    return _asked(lambda answer: State.parse(answer["deployment"]), "export", *(["--stack", stack] if stack else []))
 
 
 def stacks() -> list[str] | None:
     """Return all stacks of the backend, `organization/project/stack`; None if they cannot be listed."""
-    command = ["pulumi", "stack", "ls", "--all", "--fully-qualify-stack-names", "--json", "--non-interactive"]
+    return _asked(
+        lambda answer: [str(each["name"]) for each in answer], "ls", "--all", "--fully-qualify-stack-names", "--json"
+    )
+
+
+def _asked(read: Callable[[Any], Value], verb: str, *options: str) -> Value | None:
+    """Return what a command of `pulumi stack` prints as JSON, as it is read; None if it prints no such thing."""
+    command = ["pulumi", "stack", verb, "--non-interactive", *options]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_EXPORT_SECONDS)
-        return [str(each["name"]) for each in json.loads(done.stdout)]
+        return read(json.loads(done.stdout))
     except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
         return None
 
@@ -123,7 +125,7 @@ class Holders:
         match = _URN.match(urn)
         if not match:
             return None
-        for name in dict.fromkeys((*self._states, _named_stack(), match["stack"])):
+        for name in dict.fromkeys((*self._states, *(engine.option("--stack", "-s") or [""]), match["stack"])):
             state = self.state(name)
             if state and state.is_of(match["stack"], match["project"]) and (id_ is None or id_ in state.ids):
                 return state
@@ -193,22 +195,8 @@ def tail(urn: str) -> str:
     return f"{'$'.join(types)}::{match['name']}"
 
 
-def _arguments() -> Sequence[str]:
-    return engine.pulumi_arguments(os.getppid()) or ()
-
-
-def _named_stack() -> str:
-    """Return the stack that the `pulumi` command names; "", the selected one, if it names none."""
-    arguments = _arguments()
-    for argument, value in zip(arguments, [*arguments[1:], ""], strict=False):
-        name, _, given = argument.partition("=")
-        if name in ("-s", "--stack"):
-            return given or value
-    return ""
-
-
 def _deletes_all() -> bool:
     """Return whether the command deletes the whole stack: then it does not matter who else has something."""
-    arguments = _arguments()
+    arguments = engine.own_arguments()
     is_targeted = any(_TARGETED.match(argument) for argument in arguments)
     return any(argument in _DESTROY for argument in arguments) and not is_targeted

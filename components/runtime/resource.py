@@ -1,7 +1,7 @@
 """The bases of a dynamic resource: DynamicResource in a program, Provider in its process; and values with outputs."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -133,14 +133,16 @@ class DynamicResource(dynamic.Resource):
         return output.apply(_raise_if_unknown, run_with_unknowns=True).recover(recover_failed)
 
 
-def formerly(name: str, former: Iterable[str]) -> pulumi.ResourceOptions:
+def formerly(opts: pulumi.ResourceOptions, name: str, former: Sequence[str]) -> pulumi.ResourceOptions:
     """Return the options of the resource `name` that had other names before: it is the same one to the engine.
 
     It may have been outside of its component too, also under its own name: `pulumi state move` puts it there.
     """
-    names = [*former]
-    beside = [pulumi.Alias(name=each) for each in names if each != name]
-    return pulumi.ResourceOptions(aliases=[*beside, *(pulumi.Alias(name=each, parent=None) for each in names)])
+    if not former:  # a merge of nothing would be a thirtieth of a preview
+        return opts
+    beside = [pulumi.Alias(name=each) for each in former if each != name]
+    outside = [pulumi.Alias(name=each, parent=None) for each in former]
+    return pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(aliases=[*beside, *outside]))
 
 
 def refuse_options(

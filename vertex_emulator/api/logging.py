@@ -28,7 +28,6 @@ from vertex_emulator.times import format_time, parse_time
 MAX_PAGE_SIZE = 1000
 MAX_PAGE_BYTES = 4 << 20
 MAX_SEARCH_SECONDS = 2.0
-"""The task name of the lines that the service itself writes."""
 _JOB_ID = "resource.labels.job_id"
 _END_OF_TIME = 2**63 - 2
 _SEVERITIES = ("DEFAULT", "DEBUG", "INFO", "NOTICE", "WARNING", "ERROR", "CRITICAL", "ALERT", "EMERGENCY")

@@ -469,7 +469,7 @@ def test_the_page_shows_the_line_of_a_preview() -> None:
 def test_targets_are_read_from_the_command_line(
     monkeypatch: pytest.MonkeyPatch, arguments: str, is_left_out: bool
 ) -> None:
-    monkeypatch.setattr(engine, "_own_arguments", lambda: arguments.split())
+    monkeypatch.setattr(engine, "own_arguments", lambda: arguments.split())
     assert engine.leaves_out(URN) is is_left_out
     custom = PROVIDERS[CUSTOM_JOB]
     news = {"owner": "team/dev/release", "parent": "//local/projects/p/locations/r", "spec": custom_job(), "rerun": "2"}

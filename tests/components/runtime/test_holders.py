@@ -34,7 +34,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     command.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr(engine, "pulumi_arguments", lambda _: ["up"])
+    monkeypatch.setattr(engine, "own_arguments", lambda: ["up"])
     return tmp_path / "calls"
 
 
@@ -75,13 +75,13 @@ def test_a_whole_destroy_needs_no_state(
     asked: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], is_last: bool
 ) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
-    monkeypatch.setattr(engine, "pulumi_arguments", lambda _: arguments)
+    monkeypatch.setattr(engine, "own_arguments", lambda: arguments)
     assert Holders().release(OLD, JOB).is_last is is_last
 
 
 @pytest.mark.parametrize("stack", ["--stack=acme/team/dev", "-s acme/team/dev"])
 def test_the_stack_is_the_command_s_own(asked: Path, monkeypatch: pytest.MonkeyPatch, stack: str) -> None:
-    monkeypatch.setattr(engine, "pulumi_arguments", lambda _: ["up", *stack.split()])
+    monkeypatch.setattr(engine, "own_arguments", lambda: ["up", *stack.split()])
     assert Holders().own_state(OLD, JOB)
     assert asked.read_text() == "stack export --non-interactive --stack acme/team/dev\n"
 
