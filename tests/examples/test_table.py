@@ -36,9 +36,8 @@ def test_the_best_trials_model_is_registered(example: Example, searched: Ended) 
     assert searched.results["bestTrial"]["id"] == best
     model = example.emulator.get(searched.results["model"])
     assert model["displayName"] == "table"
-    assert model["artifactUri"].removeprefix("gs://") + "model.bst" in {
-        str(path.relative_to(example.emulator.data / "gcs")) for path in searched.files()
-    }
+    kept = example.emulator.data / "gcs" / model["artifactUri"].removeprefix("gs://") / "model.bst"
+    assert kept.read_bytes() == (searched.outputs / best / "model" / "model.bst").read_bytes()
     assert model["artifactUri"].endswith(f"/{best}/model/")
 
 

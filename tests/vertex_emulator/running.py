@@ -18,7 +18,7 @@ from tests.vertex_emulator.preloaded import ForkedProcess
 PARENT = "projects/my-project/locations/us-central1"
 IMAGE = "python:3.11-slim-bookworm"
 ENDED = frozenset({"JOB_STATE_SUCCEEDED", "JOB_STATE_FAILED", "JOB_STATE_CANCELLED"})
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 180.0
 Value = TypeVar("Value")
 _WAIT_FOR_REPLICAS = """
 import os, sys, time
@@ -32,7 +32,7 @@ while os.environ["RANK"] == "0" and len(os.listdir(replicas)) < int(os.environ["
 
 
 def until(look: Callable[[], Value], what: str = "it") -> Value:
-    """The first true value that `look` gives; fails after a minute."""
+    """The first true value that `look` gives; fails after three minutes, as a busy machine may need."""
     deadline, pause = time.monotonic() + PATIENCE_SECONDS, 0.02
     while time.monotonic() < deadline:
         found = look()

@@ -24,7 +24,7 @@ from vertex_emulator.snapshots.export import export
 from vertex_emulator.snapshots.restore import restore
 
 MIB = 1 << 20
-MAX_PROCESSOR_SECONDS, MAX_RESIDENT_BYTES, MAX_ADDRESS_BYTES = 6.0, 256 * MIB, 768 * MIB
+MAX_PROCESSOR_SECONDS, MAX_RESIDENT_BYTES, MAX_ADDRESS_BYTES = 20.0, 256 * MIB, 768 * MIB
 END = bytes(tarfile.RECORDSIZE)
 TIME = {"mtime": "1.000000000"}
 
