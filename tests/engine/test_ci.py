@@ -2,11 +2,13 @@
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Thread
 from typing import Any
 
@@ -32,8 +34,8 @@ VARIABLES |= {"PREVIEWER": "previewer@acme-dev", "GITHUB_REPOSITORY": "acme/trai
 PULUMI = f"""\
 #!/bin/sh
 if [ "$*" = "install --no-plugins" ]
-then ln -sfn {CHECKOUT}/.venv .venv
-else exec {shutil.which("pulumi")} "$@"
+then ln -sfn {shlex.quote(str(CHECKOUT))}/.venv .venv
+else exec {shlex.quote(shutil.which("pulumi") or "")} "$@"
 fi
 """
 """Installs as if the package index had this package."""
@@ -77,9 +79,9 @@ def run_github_job(project: CloudProject, job: str) -> "subprocess.CompletedProc
 
 
 def run_gitlab_job(project: CloudProject, job: str) -> "subprocess.CompletedProcess[str]":
-    """Run a job of the pipeline; what it writes to /tmp lies beside the project."""
-    script = recipes.gitlab_script(job).replace("/tmp/", f"{project.root.parent}/")
-    return run(project, ["bash", "-c", script])
+    """Run a job of the pipeline; what it writes to /tmp lies in a folder of its own there."""
+    with TemporaryDirectory(dir="/tmp") as folder:
+        return run(project, ["bash", "-c", recipes.gitlab_script(job).replace("/tmp/", f"{folder}/")])
 
 
 def run_github_preview_until_comment(project: CloudProject) -> "tuple[int, list[str]]":

@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -125,7 +126,7 @@ def _packages_of_checkout(project: InstalledProject, folder: Path) -> Iterator[N
 def test_pulumi_new_says_what_the_pages_say(tmp_path: Path, environment: dict[str, str]) -> None:
     """The page's own command, which asks nothing: it has no terminal here."""
     (folder,) = taken("docs/install.md", "sh", "pulumi new ")
-    command = folder.replace('"$(make -s template)"', str(TEMPLATE)).replace("../", "")
+    command = folder.replace('"$(make -s template)"', shlex.quote(str(TEMPLATE))).replace("../", "")
     done = subprocess.run(
         ["sh", "-c", command],
         cwd=tmp_path,

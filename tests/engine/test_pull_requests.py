@@ -4,6 +4,7 @@
 """
 
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -104,7 +105,7 @@ def comments_of(project: Project) -> dict[str, str]:
 def run(project: Project, command: str) -> str:
     """Run a command of a shell in the project, and return its standard output."""
     done = subprocess.run(
-        ["bash", "-c", command.replace("vertex-training ", f"{sys.executable} -m vertex_training.cli ")],
+        ["bash", "-c", command.replace("vertex-training ", f"{shlex.quote(sys.executable)} -m vertex_training.cli ")],
         cwd=project.root,
         env=preloaded_python.remove_variables(project.environment),
         capture_output=True,
