@@ -10,10 +10,10 @@ LOCAL_PULUMI = PULUMI_CONFIG_PASSPHRASE= pulumi
 SELECT_LOCAL = $(LOCAL_PULUMI) stack select --create --secrets-provider passphrase local
 
 .DEFAULT_GOAL := help
-.PHONY: help setup env up preview destroy template test lint bench lock types venv
+.PHONY: help setup env up preview destroy template test test-all lint bench lock types venv
 
 help:  ## this list
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r target text; do \
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r target text; do \
 		printf '  make %-9s %s\n' "$$target" "$$text"; done
 
 setup:  ## find or install Python packages, Pulumi, Docker and the base image
@@ -36,9 +36,13 @@ template:  ## the template with a wheel of this checkout beside it, for: pulumi 
 	@.venv/bin/python -m tools.template
 
 # What one of a thousand processes of the tests has compiled serves the others, also where the environment says not to.
-test:  ## run all tests
+test: SELECTED = -m "not large"
+test:  ## run all tests but those that compile or install for minutes
+test-all:  ## run all tests
+test test-all:
 	@PYTHONDONTWRITEBYTECODE= $(SETUP) python dev commands pulumi docker image test sdks
-	@$(IN_ENV) PYTHONDONTWRITEBYTECODE= python -m pytest --numprocesses=auto --dist=loadfile --no-loadscope-reorder
+	@$(IN_ENV) PYTHONDONTWRITEBYTECODE= python -m pytest $(SELECTED) \
+		--numprocesses=auto --dist=loadfile --no-loadscope-reorder
 
 lint: venv  ## check style, format and types
 	@.venv/bin/ruff check

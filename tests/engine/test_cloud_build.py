@@ -38,7 +38,7 @@ from tests.standins.cloud_build import CloudBuildStandIn, cloud_build
 from tests.standins.proxied_artifact_registry import ProxiedRegistry, proxied_artifact_registry, why_impossible
 from tests.vertex_emulator.running import IMAGE, RunningEmulator, until
 
-pytestmark = pytest.mark.skipif(bool(why_impossible()), reason=why_impossible())
+pytestmark = [pytest.mark.large, pytest.mark.skipif(bool(why_impossible()), reason=why_impossible())]
 TOKEN, SECRET = "ya29.canary-of-a-google-token", "canary-of-a-build-secret"
 VERSION = "projects/acme-dev/secrets/pip-token/versions/3"
 OPTIONS = {

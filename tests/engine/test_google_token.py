@@ -80,7 +80,7 @@ class TestToken:
         assert_no_token_in(account, [refused, unknown, *collect_remains(cloud, daemon)])
         account.token = TOKEN
 
-    @pytest.mark.parametrize("builder", ["classic", "buildx"])
+    @pytest.mark.parametrize("builder", ["classic", pytest.param("buildx", marks=pytest.mark.large)])
     def test_the_token_is_used_but_never_shown(
         self, cloud: CloudProject, daemon: DockerDaemon, account: TokensStandIn, folder: Path, builder: str
     ) -> None:

@@ -137,6 +137,7 @@ class TestSecrets:
         assert "cannot be pushed" in seen[-1] or "its registry refuses" in seen[-1]
         assert _find_texts_with(TOKEN, seen, cloud) == _find_texts_with(PASSWORD, seen, cloud) == []
 
+    @pytest.mark.large
     def test_a_build_secret_is_used_but_never_shown(self, cloud: CloudProject, local_registry: Registry) -> None:
         cloud.environment["DOCKER_CONFIG"] = str(local_registry.docker_config)
         buildx.install(local_registry.docker_config, buildx.program())

@@ -11,6 +11,7 @@ from tests.blocks import taken
 from tests.examples.running import Example, metrics
 from tests.vertex_emulator.running import RunningEmulator
 
+pytestmark = pytest.mark.large
 (LINES,) = taken("examples/adapter/README.md", "output", "step 25/100")
 (METRICS,) = taken("examples/adapter/README.md", "json")
 

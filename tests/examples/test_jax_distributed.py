@@ -8,6 +8,8 @@ from tests.blocks import taken
 from tests.examples.running import Example, metrics
 from tests.vertex_emulator.running import RunningEmulator
 
+pytestmark = pytest.mark.large
+
 
 @pytest.fixture(scope="module")
 def example(emulator: RunningEmulator) -> Example:

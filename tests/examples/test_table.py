@@ -11,6 +11,8 @@ from tests.blocks import taken
 from tests.examples.running import Example
 from tests.vertex_emulator.running import RunningEmulator
 
+pytestmark = pytest.mark.large
+
 
 @pytest.fixture(scope="module")
 def example(emulator: RunningEmulator) -> Example:

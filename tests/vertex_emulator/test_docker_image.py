@@ -185,6 +185,7 @@ def _copied(language: str) -> Iterator[Path]:
         yield copy / language
 
 
+@pytest.mark.large
 def test_a_suite_in_go_passes(image: str) -> None:
     """Compiled once, in some minutes: Google's library is large."""
     go = shutil.which("go") or shutil.which("/usr/local/go/bin/go")
@@ -207,6 +208,7 @@ def test_a_suite_in_go_passes(image: str) -> None:
     ], tested.stdout + tested.stderr
 
 
+@pytest.mark.large
 def test_a_suite_in_java_passes(image: str) -> None:
     maven = shutil.which("mvn")
     if maven is None:
