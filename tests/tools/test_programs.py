@@ -32,7 +32,7 @@ def test_the_time_limit_also_ends_child_processes(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
     with pytest.raises(CommandFailed, match=r"was stopped after 0\.5 s\n    started"):
         run(
-            *("sh", "-c", f"echo started; sleep 60 & echo $! > {pid_file}; wait"),
+            *("sh", "-c", f"echo started; sleep 60 & echo $! > '{pid_file}'; wait"),
             limit=0.5,
             # At the limit, however long the shell takes to start.
             progress=lambda *_: until(lambda: _read_or_empty(pid_file).endswith("\n"), "the child's number"),

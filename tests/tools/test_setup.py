@@ -92,7 +92,7 @@ def test_a_step_ends_the_program_of_the_other_lane(steps: Callable[..., list[str
     begun = tmp_path / "begun"
 
     def sleep(output: Output) -> str:
-        return programs.run("sh", "-c", f"touch {begun}; exec sleep 600", limit=900)
+        return programs.run("sh", "-c", f"touch '{begun}'; exec sleep 600", limit=900)
 
     def fail(output: Output) -> str:
         deadline = time.monotonic() + 30

@@ -144,13 +144,13 @@ def test_signals_reach_the_command(shared: RunningEmulator, tmp_path: Path, numb
 
 def test_the_first_of_two_stops_last(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    wait = "until test -e {}; do sleep 0.05; done"
+    wait = "until test -e '{}'; do sleep 0.05; done"
     first = subprocess.Popen(
-        [*PROGRAM, str(data), "--", "sh", "-c", f"touch {tmp_path}/1; {wait.format(tmp_path / '2')}"]
+        [*PROGRAM, str(data), "--", "sh", "-c", f"touch '{tmp_path}/1'; {wait.format(tmp_path / '2')}"]
     )
     until((tmp_path / "1").exists, "the first")
     second = subprocess.Popen(
-        [*PROGRAM, str(data), "--", "sh", "-c", f"touch {tmp_path}/2; {wait.format(tmp_path / '3')}"],
+        [*PROGRAM, str(data), "--", "sh", "-c", f"touch '{tmp_path}/2'; {wait.format(tmp_path / '3')}"],
     )
     until((tmp_path / "2").exists, "the second")
     assert command("status", data=data).returncode == 0
