@@ -241,19 +241,24 @@ def _is_stable(signatures: bytes, now_ns: int) -> bool:
     return all(max(fields[1:3]) < now_ns - STABLE_AFTER_NS for fields in _SIGNATURE.iter_unpack(signatures))
 
 
+def cache_folder() -> Path:
+    """Return the folder of this user that keeps what can be had again, also by a checkout's set-up."""
+    configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    try:
+        base = configured if configured.is_absolute() else Path.home() / ".cache"
+    except RuntimeError:  # no home, and nobody can create a file there
+        base = Path(os.devnull)
+    return base / "vertex-training"
+
+
 class _Cache:
     """A file in the user's cache folder. One that cannot be read or written costs time and nothing else."""
 
     def __init__(self, kind: str, *key_parts: bytes) -> None:
-        configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
-        try:
-            base = configured if configured.is_absolute() else Path.home() / ".cache"
-        except RuntimeError:  # no home, and nobody can create a file there
-            base = Path(os.devnull)
         key = hashlib.sha256()
         for part in key_parts:
             key.update(b"%d:" % len(part) + part)
-        self._file = base / "vertex-training" / kind / key.hexdigest()[:32]
+        self._file = cache_folder() / kind / key.hexdigest()[:32]
 
     def read(self) -> bytes | None:
         """Return the content; `None` if there is none, or if it is not exactly what was written."""

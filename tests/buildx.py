@@ -1,13 +1,26 @@
-"""buildx, the plugin of Docker's command line, built from its Go module."""
+"""buildx, the plugin of Docker's command line, as the set-up builds it."""
 
+import io
 from pathlib import Path
 
-from tests import go_program
+import pytest
+
+from tools.setup import buildx
+from tools.setup.__main__ import lock
+from tools.setup.programs import CommandFailed, Output
 
 
 def program() -> Path:
-    """Return the plugin; skips the test if it cannot be built."""
-    return go_program.built("github.com/docker/buildx/cmd/buildx", "v0.19.3")
+    """Return the plugin, built if it is not there (some minutes, once); skips the test if it cannot be."""
+    output = Output(io.StringIO())
+    if not buildx.cached().exists():
+        with lock(output):  # another process may be building it
+            if not buildx.cached().exists():
+                try:
+                    buildx.build(buildx.cached(), output)
+                except CommandFailed as error:
+                    pytest.skip(f"buildx cannot be built here: {error}")
+    return buildx.cached()
 
 
 def install(docker_config: Path, plugin: Path) -> None:

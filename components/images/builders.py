@@ -1,5 +1,7 @@
 """Builders of images on this machine: `docker buildx` if it is installed, otherwise the daemon's classic builder.
 
+Where the latter cannot build an image, buildx is got first: by the set-up of the checkout that this package runs from.
+
 Docker reads a Dockerfile that `.dockerignore` excludes, and lets no `COPY` see it. A `COPY` sees everything in an
 archive, so BuildKit is given a folder and the Dockerfile beside it, and the classic builder is told what to remove (in
 Moby's source, `remotecontext` removes the Dockerfile and `.dockerignore` if the latter names them).
@@ -9,8 +11,9 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tarfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,7 +21,7 @@ from typing import IO, Any
 
 from .. import trees
 from ..errors import BuildFailed, ComponentError, ContextUnusable, DockerUnavailable
-from ..files import add_text
+from ..files import add_text, cache_folder
 from .context import BuildContext
 from .dockerfile import PLATFORM_PARTS, Dockerfile
 
@@ -55,25 +58,84 @@ _ADVICE = (
 _MAX_ATTEMPTS = 3
 _ANSWER_SECONDS, _SILENT_BUILD_SECONDS = 600, 3600
 _IGNORE_FILE = ".dockerignore"
-INSTALL_BUILDX = "install buildx (the package docker-buildx-plugin or docker-buildx), then run this again"
+INSTALL_BUILDX = (
+    "install buildx (Docker's package docker-buildx-plugin, or docker-buildx of Debian 13, Ubuntu and Homebrew; Docker "
+    "Desktop has it), then run this again"
+)
+_SETUP = Path(__file__).resolve().parents[2] / "tools" / "setup" / "buildx.py"
+"""What gets buildx, if this package runs from a checkout."""
+_PLUGIN = ("docker", "buildx")
 
 
-def choose() -> "Buildx | ClassicBuilder":
-    """Return buildx if it is installed, otherwise the classic builder, whether or not the daemon answers."""
-    probe = ["docker", "buildx", "version"]
-    if shutil.which("docker") and subprocess.run(probe, capture_output=True, check=False).returncode == 0:
+def build(context: BuildContext, uri: str, secrets: Secrets, report: Report) -> None:
+    """Build an image in the daemon. The build can read the secrets; no layer has them. Raises BuildFailed."""
+    choose(context, secrets, report).build(context, uri, secrets, report)
+
+
+def choose(context: BuildContext, secrets: Secrets, report: Report) -> "Buildx | ClassicBuilder":
+    """Return the builder of an image: buildx if Docker has it or the image needs BuildKit, else the classic builder.
+
+    Buildx is got first where that is needed and can be done; else the classic builder says what needs it. It does not
+    matter whether the daemon answers.
+    """
+    if has_plugin():
         return Buildx()
-    return ClassicBuilder()
+    if not secrets and not [*Dockerfile.parse(context.dockerfile_text).buildkit_only()]:
+        return ClassicBuilder()
+    if not (program := cached_buildx()) and can_get_buildx():
+        _get_buildx(report)
+        if has_plugin():
+            return Buildx()
+        program = cached_buildx()
+    return Buildx((str(program),)) if program else ClassicBuilder()
+
+
+def has_plugin() -> bool:
+    """Whether `docker` has buildx."""
+    probe = [*_PLUGIN, "version"]
+    return shutil.which("docker") is not None and not subprocess.run(probe, capture_output=True, check=False).returncode
+
+
+def cached_buildx() -> Path | None:
+    """Return the newest buildx that a set-up has built, as a program of its own."""
+    folder = cache_folder()
+    if not folder.is_dir() or any(each.stat().st_mode & 0o002 for each in (folder, *folder.glob("buildx-*"))):
+        return None  # anyone may have put it there
+    return max(folder.glob("buildx-*/buildx"), key=lambda each: each.stat().st_mtime, default=None)
+
+
+def can_get_buildx() -> bool:
+    """Whether this package runs from a checkout, whose set-up gets buildx."""
+    return _SETUP.is_file()
+
+
+def _get_buildx(report: Report) -> None:
+    command = [sys.executable, "-m", "tools.setup", "buildx"]
+    with subprocess.Popen(
+        command,
+        cwd=_SETUP.parents[2],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+    ) as process:
+        assert process.stdout
+        for line in filter(None, map(str.rstrip, process.stdout)):
+            report(line)
 
 
 class Buildx:
-    """`docker buildx build`, which supports every feature of a Dockerfile."""
+    """`docker buildx build`, which supports every feature of a Dockerfile; `command` is `docker buildx`."""
+
+    def __init__(self, command: Sequence[str] = _PLUGIN) -> None:
+        self._command = command
 
     def build(self, context: BuildContext, uri: str, secrets: Secrets, report: Report) -> None:
-        """Build an image in the daemon. The build can read the secrets; no layer has them. Raises BuildFailed."""
+        """See `build`."""
         # Secrets are passed in the environment: everyone on the machine can read a command line.
         variables = {f"BUILD_SECRET_{index}": id_ for index, id_ in enumerate(sorted(secrets))}
-        command = ["docker", "buildx", "build", "--load", "--progress=plain", "--provenance=false", "--tag", uri]
+        command = [*self._command, "build", "--load", "--progress=plain", "--provenance=false", "--tag", uri]
         options = ["--target", context.target] if context.target else []
         options += [f"--build-arg={name}={value}" for name, value in sorted(context.build_args.items())]
         options += [f"--secret=id={id_},env={variable}" for variable, id_ in variables.items()]
@@ -132,10 +194,10 @@ class ClassicBuilder:
     """The daemon's classic builder through the Docker SDK, without BuildKit's features such as `RUN --mount`."""
 
     def build(self, context: BuildContext, uri: str, secrets: Secrets, report: Report) -> None:
-        """Build an image in the daemon, without secrets. Raises BuildFailed."""
+        """See `build`; refuses secrets."""
         parsed = Dockerfile.parse(context.dockerfile_text)
         if found := [*parsed.buildkit_only()]:
-            needs = "".join(f"\n  {context.place(uri, line)}: {what} needs BuildKit" for line, what in found)
+            needs = "".join(f"\n  {context.place(uri, line)}: {text}" for line, text in found)
             raise BuildFailed(f"{uri} cannot be built by Docker's classic builder; {INSTALL_BUILDX}:{needs}")
         if secrets:
             raise BuildFailed(

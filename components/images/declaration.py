@@ -206,13 +206,14 @@ def warn_unpinned(name: str, context: BuildContext, resource: pulumi.Resource) -
 def warn_classic(name: str, context: BuildContext, resource: pulumi.Resource) -> None:
     """Warn of what this machine's Docker cannot build for want of BuildKit."""
     found = [*Dockerfile.parse(context.dockerfile_text).buildkit_only()]
-    if found and isinstance(builders.choose(), builders.ClassicBuilder):
-        line, what = found[0]
-        pulumi.warn(
-            f"{context.place(name, line)}: {what} needs BuildKit, which Docker here does not have, so this machine "
-            f"cannot build {name}; {builders.INSTALL_BUILDX}",
-            resource,
-        )
+    if not found or builders.has_plugin() or builders.cached_buildx():
+        return
+    line, text = found[0]
+    if builders.can_get_buildx():
+        outcome = "`pulumi up` installs or builds Docker's buildx first, which takes some minutes, once"
+    else:
+        outcome = f"Docker here has none, so this machine cannot build {name}: {builders.INSTALL_BUILDX}"
+    pulumi.warn(f"{context.place(name, line)}: {text}. {outcome}", resource)
 
 
 def unpinned_bases(dockerfile_text: str, build_args: Mapping[str, str]) -> list[tuple[int, str]]:

@@ -42,6 +42,20 @@ _BUILDKIT_FLAGS = {
     "COPY": ("--link", "--chmod", "--parents", "--exclude"),
     "ADD": ("--link", "--chmod", "--checksum", "--keep-git-dir", "--exclude", "--unpack"),
 }
+_INSTEAD = {
+    "RUN --mount=type=cache": "leave the mount out, as it only saves time",
+    "RUN --mount=type=tmpfs": "leave the mount out, and remove in the same RUN what it writes",
+    "RUN --mount=type=bind": "COPY the files before it",
+    "RUN --mount": "COPY the files before it",  # the default type is bind
+    "RUN <<": "join the commands by && and end lines with \\",
+    **dict.fromkeys(("COPY --link", "ADD --link"), "leave --link out, as it only saves time"),
+    **dict.fromkeys(("COPY --chmod", "ADD --chmod"), "write RUN chmod below it"),
+    **dict.fromkeys(("COPY <<", "ADD <<"), "write the text to a file, and COPY that"),
+    "ADD --checksum": "write RUN with curl and `sha256sum --check`",
+    "ADD of a git address": "write RUN git clone",
+    "ARG with several names": "write an ARG a line",
+}
+"""How a Dockerfile does without what only BuildKit builds, where it can."""
 PLATFORM_PARTS = ("PLATFORM", "OS", "ARCH", "VARIANT")
 PLATFORM_ARGUMENTS = tuple(f"{side}{part}" for side in ("BUILD", "TARGET") for part in PLATFORM_PARTS)
 """Arguments that BuildKit gives each build (Dockerfile reference, "Automatic platform ARGs in the global scope")."""
@@ -153,22 +167,31 @@ class Dockerfile:
                         yield each.line, each.written, normpath(f"/{word}").lstrip("/")
 
     def buildkit_only(self) -> Iterator[Found]:
-        """Yield what the daemon's classic builder does not know."""
+        """Yield what the daemon's classic builder does not know: that it needs BuildKit, and how to do without it."""
+        for line, what in self._buildkit_only():
+            instead = _INSTEAD.get(what, "")
+            if what.startswith("FROM with $"):
+                instead = f"write ARG {what[11:]}=linux/amd64 above the first FROM"
+            shown = what.partition("=")[0]
+            yield line, f"{shown} needs BuildKit{instead and '; without it, '}{instead}"
+
+    def _buildkit_only(self) -> Iterator[Found]:
         given = {word.partition("=")[0] for each in self._global_arguments for word in each.rest.split()}
         for each in self.instructions:
             known = _BUILDKIT_FLAGS.get(each.name, ())
             for flag in dict.fromkeys(flag.partition("=")[0] for flag in each.flags):
                 if flag in known:
-                    yield each.line, f"{each.written} {flag}"
+                    kind = re.search(r"\btype=\w+", each.flag(flag) or "") if flag == "--mount" else None
+                    yield each.line, f"{each.name} {flag}" + (f"={kind[0]}" if kind else "")
             if each.has_heredoc:
-                yield each.line, f"{each.written} <<"
+                yield each.line, f"{each.name} <<"
             if each.name == "FROM" and (match := _PLATFORM_VARIABLE.search(" ".join([*each.flags, each.rest]))):
                 if match[1] not in given:
                     yield each.line, f"FROM with ${match[1]}"
             elif each.name == "ARG" and len(_WORD.findall(each.rest)) > 1:
-                yield each.line, f"{each.written} with several names"
+                yield each.line, f"{each.name} with several names"
             elif each.name == "ADD" and any(word.startswith("git@") for word in each.words):
-                yield each.line, f"{each.written} of a git address"
+                yield each.line, f"{each.name} of a git address"
 
     def undefined_arguments(self) -> set[str]:
         """Return the platform arguments that are declared, and nowhere with a default."""

@@ -186,7 +186,7 @@ def _build(props: dict[str, Any]) -> str:
     # If it was built before and its push failed, the daemon has it.
     if registry.Daemon().digest(uri) is None:
         context = _unchanged_context(props)
-        builders.choose().build(context, uri, props.get("secrets") or {}, report)
+        builders.build(context, uri, props.get("secrets") or {}, report)
     return registry.store(uri).publish(uri, report)
 
 

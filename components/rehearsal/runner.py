@@ -326,7 +326,7 @@ class Runner:
                 raise RunRefused(f"images.{name} {missing}")
             values = interpolation.resolve(declared, {"secrets": self._source.secrets})
             try:
-                builders.choose().build(context, uri, values, lambda line: self.say(f"{name}: {line}"))
+                builders.build(context, uri, values, lambda line: self.say(f"{name}: {line}"))
             except BuildFailed as error:
                 self._broken[uri] = error
                 raise

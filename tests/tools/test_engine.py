@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.setup import REQUIREMENTS, cache_folder, engine, is_own
+from tools.setup import REQUIREMENTS, cache_folder, engine, go, is_own
 from tools.setup.__main__ import lock
 from tools.setup.engine import (
     ENGINE_MODULE,
@@ -23,11 +23,8 @@ from tools.setup.engine import (
     cached_bin,
     find,
     find_engine,
-    go_environment,
     install,
-    min_go_version,
     parse_version,
-    required_version,
     wrap_host,
 )
 from tools.setup.programs import CommandFailed, Output, SetupError
@@ -162,14 +159,13 @@ def test_failed_installers_are_all_reported() -> None:
     lines = str(failure.value).splitlines()
     assert lines[1:3] == ["  the installer: no network", "  a build: there is no `go` on PATH"]
     assert "Install Pulumi 3.216.0 or later" in lines[-1]
-    assert f"Go {min_go_version()} or later" in lines[-1]
+    assert f"Go {go.min_version(ENGINE_MODULE)} or later" in lines[-1]
 
 
 def test_engine_modules_and_package_have_one_version() -> None:
     locked = re.search(r"^pulumi==(\S+)", REQUIREMENTS.read_text(), re.MULTILINE)
     assert locked
-    go_mod = (ENGINE_MODULE / "go.mod").read_text()
-    assert {locked[1], required_version(go_mod, PKG), required_version(go_mod, SDK)} == {ENGINE_VERSION}
+    assert {locked[1], *(go.required_version(ENGINE_MODULE, each) for each in (PKG, SDK))} == {ENGINE_VERSION}
 
 
 def test_what_engine_and_host_both_require_is_compiled_once() -> None:
@@ -186,7 +182,7 @@ def test_a_build_always_checks_checksums(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("GOFLAGS", "-mod=mod")
     monkeypatch.setenv("GOWORK", "/elsewhere/go.work")
     monkeypatch.setenv("GOPROXY", "a proxy of the user's")
-    environment = go_environment()
+    environment = go.environment()
     assert (environment["GOFLAGS"], environment["GOWORK"]) == ("-mod=readonly", "off")
     assert environment["GOPROXY"] == "a proxy of the user's"
 

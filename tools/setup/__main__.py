@@ -2,6 +2,7 @@
 
 python3 -m tools.setup [STEP ...]    what a user needs: python, commands, pulumi, docker, image; or only the given steps
 python3 -m tools.setup python dev test sdks  what tests need beside: packages, Debian's too if allowed, two Pulumi SDKs
+python3 -m tools.setup buildx        Docker's buildx: images whose Dockerfile needs BuildKit run this themselves
 python3 -m tools.setup env           shell code for `eval`, after the steps that it depends on
 """
 
@@ -18,6 +19,7 @@ from typing import Protocol
 
 from tools.setup import (
     CHECKOUT,
+    buildx,
     cache_folder,
     commands,
     dev,
@@ -56,8 +58,9 @@ STEPS: dict[str, Step] = {
     "image": image,
     "test": testing,
     "sdks": sdks,
+    "buildx": buildx,
 }
-LANES = (("python", "dev", "commands", "pulumi", "sdks"), ("docker", "image", "test"))
+LANES = (("python", "dev", "commands", "pulumi", "sdks", "buildx"), ("docker", "image", "test"))
 """Each step needs those before it in its lane. One lane mostly computes, the other mostly waits: both run at once."""
 USER_STEPS = ("python", "commands", "pulumi", "docker", "image")
 ENV = "env"

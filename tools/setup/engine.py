@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.setup import CHECKOUT, cache_folder, is_own, python
+from tools.setup import CHECKOUT, cache_folder, go, is_own, python
 from tools.setup.programs import CommandFailed, Output, SetupError, run
 
 ENGINE_VERSION = "3.259.0"  # as the `pulumi` package in requirements.lock, whose installer fetches the same version
@@ -36,7 +36,6 @@ SDK = "github.com/pulumi/pulumi/sdk/v3"
 PKG = "github.com/pulumi/pulumi/pkg/v3"
 # What the language host starts: the runner of a program, and the plugin of dynamic resources.
 SCRIPTS = ("python/cmd/pulumi-language-python-exec", "python/dist/pulumi-resource-pulumi-python")
-BUILD_LIMIT_SECONDS = 3600
 LANGUAGE_HOST = "pulumi-language-python"
 LANGUAGE_HOST_SCRIPT = """\
 #!/bin/sh
@@ -144,7 +143,7 @@ def install(installers: Sequence[NamedInstaller], output: Output) -> tuple[str, 
         shutil.rmtree(final, ignore_errors=True)
         partial.rename(final)
         return name, Engine(version, cached_bin())
-    min_version, min_go = ".".join(map(str, MIN_VERSION)), min_go_version()
+    min_version, min_go = ".".join(map(str, MIN_VERSION)), go.min_version(ENGINE_MODULE)
     raise SetupError(
         f"Pulumi: no engine {min_version} or later with its {LANGUAGE_HOST} on PATH, and none could be had:\n"
         + "\n".join(reasons)
@@ -170,41 +169,25 @@ def prepare(output: Output) -> None:
         return
     with contextlib.suppress(CommandFailed):
         for module_folder, package, _ in PROGRAMS:
-            _packages(module_folder, package, output)
+            go.packages(module_folder, package, output)
 
 
 def build(target_folder: Path, output: Output) -> None:
     """Build the engine and its Python host into `target_folder`/bin. Raises CommandFailed."""
-    if shutil.which("go") is None:
-        raise CommandFailed("there is no `go` on PATH")
     programs_folder = target_folder / "bin"
     programs_folder.mkdir()
     for module_folder, package, required_module in PROGRAMS:
-        name = package.rpartition("/")[2]
-        version = required_version((module_folder / "go.mod").read_text(), required_module)
-        count = len(_packages(module_folder, package, output))
+        version = go.required_version(module_folder, required_module)
         flags = ("-trimpath", *(f"-gcflags={each}" for each in COMPILER_FLAGS))
-        linker_flags = f"-s -w -X {SDK}/go/common/version.Version={version}"
-        output_file = str(programs_folder / name)
-        command = ("go", "build", "-v", *flags, "-ldflags", linker_flags, "-o", output_file, package)
-        # With -v, go writes a line for each package that it compiles.
-        progress = output.progress(f"building {name} from its Go modules, once", f"{{}} of {count} packages")
-        run(*command, folder=module_folder, env=go_environment(), limit=BUILD_LIMIT_SECONDS, progress=progress)
+        linker_flags = ("-ldflags", f"-s -w -X {SDK}/go/common/version.Version={version}")
+        go.build(module_folder, package, programs_folder / package.rpartition("/")[2], (*flags, *linker_flags), output)
     command = ("go", "list", "-m", "-f", "{{.Dir}}", SDK)
-    sdk_folder = run(*command, folder=ENGINE_MODULE, env=go_environment(), limit=60)
+    sdk_folder = run(*command, folder=ENGINE_MODULE, env=go.environment(), limit=60)
     for script in SCRIPTS:
         copy = programs_folder / Path(script).name
         shutil.copyfile(Path(sdk_folder) / script, copy)
         copy.chmod(0o755)
     wrap_host(programs_folder)
-
-
-def _packages(module_folder: Path, package: str, output: Output) -> list[str]:
-    """Return the packages that make up a Go program, after their modules have been downloaded."""
-    progress = output.progress(f"downloading the Go modules of {package.rpartition('/')[2]}, once")
-    env = go_environment()
-    command = ("go", "list", "-deps", package)
-    return run(*command, folder=module_folder, env=env, limit=BUILD_LIMIT_SECONDS, progress=progress).splitlines()
 
 
 def _has_address(host: str) -> bool:
@@ -221,23 +204,3 @@ def wrap_host(folder: Path) -> None:
     host.rename(folder / f"{LANGUAGE_HOST}-host")
     host.write_text(LANGUAGE_HOST_SCRIPT)
     host.chmod(0o755)
-
-
-def go_environment() -> dict[str, str]:
-    """Return the user's environment without what disables go.sum's checks or adds another workspace."""
-    return {**os.environ, "GOFLAGS": "-mod=readonly", "GOWORK": "off", "CGO_ENABLED": "0"}
-
-
-def required_version(go_mod_text: str, module: str) -> str:
-    """Return the version of `module` that the text of a go.mod requires, without the `v`. Raises CommandFailed."""
-    match = re.search(rf"^(?:require)?\s*{re.escape(module)} v(\S+)", go_mod_text, re.MULTILINE)
-    if match is None:
-        raise CommandFailed(f"go.mod does not require {module}")
-    return match[1]
-
-
-def min_go_version() -> str:
-    """Return the oldest version of Go that builds the engine, from its go.mod."""
-    match = re.search(r"^go (\S+)", (ENGINE_MODULE / "go.mod").read_text(), re.MULTILINE)
-    assert match
-    return match[1]

@@ -181,10 +181,44 @@ def can_install() -> bool:
 
 def install_packages(output: Output, *packages: str) -> None:
     """Install Debian's packages with `apt-get`. Raises CommandFailed."""
-    progress = output.progress(f"installing {', '.join(packages)} with apt-get")
-    env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     with _apt:
-        run("apt-get", "update", "-q", limit=UPDATE_LIMIT_SECONDS, env=env, progress=progress)
-        # A package that is half installed would have to be mended by hand.
-        install = ("apt-get", "install", "-q", "-y", *packages)
-        run(*install, limit=INSTALL_LIMIT_SECONDS, env=env, progress=progress, undisturbed=True)
+        _update(output)
+        _install(output, *packages)
+
+
+def install_first(output: Output, *packages: str) -> str:
+    """Install the first of some packages that `apt-get` has for this machine, and return it. Raises CommandFailed.
+
+    No other package is removed for it.
+    """
+    reasons = []
+    with _apt:
+        _update(output)
+        for package in packages:
+            try:
+                _install(output, "--no-remove", package)
+                return package
+            except CommandFailed as error:
+                reasons.append(str(error))
+    raise CommandFailed("; ".join(reasons))
+
+
+def _update(output: Output) -> None:
+    progress = output.progress("reading apt-get's lists")
+    run("apt-get", "update", "-q", limit=UPDATE_LIMIT_SECONDS, env=_apt_environment(), progress=progress)
+
+
+def _install(output: Output, *arguments: str) -> None:
+    packages = [each for each in arguments if not each.startswith("-")]
+    # A package that is half installed would have to be mended by hand.
+    run(
+        *("apt-get", "install", "-q", "-y", *arguments),
+        limit=INSTALL_LIMIT_SECONDS,
+        env=_apt_environment(),
+        progress=output.progress(f"installing {', '.join(packages)} with apt-get"),
+        undisturbed=True,
+    )
+
+
+def _apt_environment() -> dict[str, str]:
+    return {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}

@@ -14,7 +14,7 @@ from typing import Any, cast
 import docker
 import pytest
 from docker.models.images import Image
-from vertex_training.images.builders import Buildx, ClassicBuilder, choose
+from vertex_training.images.builders import Buildx, ClassicBuilder, has_plugin
 from vertex_training.images.resource import build_context
 from vertex_training.schema import shapes
 
@@ -103,7 +103,7 @@ def builds(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Buildx | ClassicBuilder]:
     with pytest.MonkeyPatch.context() as patch:
-        if request.param is Buildx and not isinstance(choose(), Buildx):
+        if request.param is Buildx and not has_plugin():
             config = tmp_path_factory.mktemp("docker")
             buildx.install(config, buildx.program())
             patch.setenv("DOCKER_CONFIG", str(config))

@@ -205,15 +205,93 @@ def test_output_in_another_encoding_is_accepted(program: Callable[[str], Path], 
     assert len(told) == 1
 
 
-@pytest.mark.parametrize(("script", "kind"), [("exit 0", Buildx), ("exit 1", ClassicBuilder)])
-def test_buildx_is_chosen_if_installed(program: Callable[[str], Path], script: str, kind: type) -> None:
+def needing(folder: Path, step: str = "RUN --mount=type=cache,target=/c x") -> BuildContext:
+    """The context of a Dockerfile with a step."""
+    (folder / "Dockerfile").write_text(f"FROM scratch\n{step}\n")
+    return DockerfileContext(folder, "Dockerfile", {}, None, "linux/amd64")
+
+
+def chosen(context: BuildContext, secrets: builders.Secrets | None = None) -> list[str]:
+    """Return how the program of the chosen builder begins; nothing for the classic builder."""
+    found = choose(context, secrets or {}, lambda line: None)
+    return [*found._command] if isinstance(found, Buildx) else []
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout whose set-up does what its `buildx.py` says, and an empty cache."""
+    setup = tmp_path / "checkout/tools/setup"
+    setup.mkdir(parents=True)
+    (setup / "__main__.py").write_text("from tools.setup import buildx")
+    monkeypatch.setattr(builders, "_SETUP", setup / "buildx.py")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return setup
+
+
+@pytest.fixture
+def cached(tmp_path: Path, checkout: Path) -> Path:
+    program = tmp_path / "cache/vertex-training/buildx-0.19.3/buildx"
+    program.parent.mkdir(parents=True)
+    program.touch(0o755)
+    return program
+
+
+@pytest.mark.usefixtures("checkout")
+@pytest.mark.parametrize(("script", "found"), [("exit 0", ["docker", "buildx"]), ("exit 1", [])])
+def test_buildx_is_chosen_if_installed(
+    program: Callable[[str], Path], context: BuildContext, script: str, found: list[str]
+) -> None:
     program(f'test "$*" = "buildx version" && {script}')
-    assert type(builders.choose()) is kind
+    assert chosen(context) == found
 
 
-def test_the_classic_builder_needs_no_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_classic_builder_needs_no_command(
+    context: BuildContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert type(builders.choose()) is ClassicBuilder
+    assert chosen(context) == []
+
+
+def test_what_a_set_up_built_builds_what_needs_it(
+    program: Callable[[str], Path], context: BuildContext, cached: Path
+) -> None:
+    program("exit 1")
+    assert chosen(context) == []
+    assert chosen(context, {"token": "t"}) == chosen(needing(context.folder)) == [str(cached)]
+    cached.parent.chmod(0o777)
+    assert chosen(needing(context.folder)) == []
+
+
+def test_buildx_is_got_when_first_needed(
+    program: Callable[[str], Path], context: BuildContext, checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program("exit 1")
+    (checkout / "buildx.py").write_text(
+        "import os, pathlib\n"
+        "made = pathlib.Path(os.environ['XDG_CACHE_HOME'], 'vertex-training/buildx-1/buildx')\n"
+        "made.parent.mkdir(parents=True)\nmade.touch(0o755)\nprint('building buildx ... 3 s')\n"
+    )
+    told: list[str] = []
+    assert isinstance(choose(context, {}, told.append), ClassicBuilder) and not told
+    assert isinstance(choose(needing(context.folder), {}, told.append), Buildx)
+    assert isinstance(choose(needing(context.folder), {}, told.append), Buildx)
+    assert told == ["building buildx ... 3 s"]
+
+
+def test_what_cannot_be_had_is_said_with_the_lines_that_need_it(
+    program: Callable[[str], Path], context: BuildContext, checkout: Path
+) -> None:
+    program("exit 1")
+    (checkout / "buildx.py").write_text("raise SystemExit('buildx: no network')")
+    told: list[str] = []
+    with pytest.raises(BuildFailed) as failure:
+        builders.build(needing(context.folder), URI, {}, told.append)
+    assert told == ["buildx: no network"]
+    assert (
+        str(failure.value)
+        .splitlines()[-1]
+        .endswith("Dockerfile:2: RUN --mount needs BuildKit; without it, leave the mount out, as it only saves time")
+    )
 
 
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
@@ -358,7 +436,7 @@ def secret_context(folder: Path, *steps: str) -> BuildContext:
 
 
 def test_the_image_does_not_contain_the_build_secret(uri: str, tmp_path: Path) -> None:
-    assert isinstance(choose(), Buildx)
+    assert builders.has_plugin()
     step = f"RUN --mount=type=secret,id=token test \"$(cat /run/secrets/token)\" = {SECRET[:6]}'{SECRET[6:]}'"
     told: list[str] = []
     Buildx().build(secret_context(tmp_path / "c", step), uri, {"token": SECRET}, told.append)

@@ -3,6 +3,7 @@
 import os
 import socket
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -181,16 +182,19 @@ def test_an_unreadable_dockerfile_is_named(folder: Path, monkeypatch: pytest.Mon
 
 
 BUILDKIT = {
-    "RUN --mount=type=cache,target=/root/.cache pip install uv": "RUN --mount",
-    "RUN --network=none true": "RUN --network",
-    "COPY --link a /": "COPY --link",
-    "COPY --chown=1 --chmod=755 a /": "COPY --chmod",
-    "ADD --checksum=sha256:0 https://a.test/b /": "ADD --checksum",
-    "ADD git@a.test:b.git /": "ADD of a git address",
-    "COPY <<EOF /app/main.py\nprint()\nEOF": "COPY <<",
-    "RUN <<EOF\npip install a\nEOF": "RUN <<",
-    "ARG A=1 B=2": "ARG with several names",
-    "FROM --platform=$BUILDPLATFORM a": "FROM with $BUILDPLATFORM",
+    "RUN --mount=type=cache,target=/root/.cache pip install uv": "RUN --mount needs BuildKit; without it, leave the mo",
+    "RUN --mount=target=/x,type=bind true": "RUN --mount needs BuildKit; without it, COPY the files before it",
+    "RUN --mount=target=/x true": "RUN --mount needs BuildKit; without it, COPY the files before it",
+    "RUN --mount=type=secret,id=t true": "RUN --mount needs BuildKit",
+    "RUN --network=none true": "RUN --network needs BuildKit",
+    "COPY --link a /": "COPY --link needs BuildKit; without it, leave --link out",
+    "COPY --chown=1 --chmod=755 a /": "COPY --chmod needs BuildKit; without it, write RUN chmod below it",
+    "ADD --checksum=sha256:0 https://a.test/b /": "ADD --checksum needs BuildKit; without it, write RUN with curl",
+    "ADD git@a.test:b.git /": "ADD of a git address needs BuildKit; without it, write RUN git clone",
+    "COPY <<EOF /app/main.py\nprint()\nEOF": "COPY << needs BuildKit; without it, write the text to a file",
+    "RUN <<EOF\npip install a\nEOF": "RUN << needs BuildKit; without it, join the commands by && and end lines with \\",
+    "arg A=1 B=2": "ARG with several names needs BuildKit; without it, write an ARG a line",
+    "FROM --platform=$BUILDPLATFORM a": "FROM with $BUILDPLATFORM needs BuildKit; without it, write ARG BUILDPLATFORM=",
 }
 
 
@@ -201,19 +205,40 @@ def test_what_needs_buildkit_is_named_before_the_build(
     (folder / "Dockerfile").write_text(f"{BASE}RUN a \\\n  b\n{step}\n")
     assert found(folder) == []
     monkeypatch.chdir(folder.parent)
+    context = DockerfileContext(folder, "Dockerfile", {}, None, "linux/amd64")
     with pytest.raises(BuildFailed) as failed:
-        ClassicBuilder().build(DockerfileContext(folder, "Dockerfile", {}, None, "linux/amd64"), "x:1", {}, print)
-    assert str(failed.value) == (
-        "x:1 cannot be built by Docker's classic builder; install buildx (the package docker-buildx-plugin or "
-        f"docker-buildx), then run this again:\n  d1/Dockerfile:4: {BUILDKIT[step]} needs BuildKit"
-    )
+        ClassicBuilder().build(context, "x:1", {}, print)
+    first, second = str(failed.value).splitlines()
+    assert first == f"x:1 cannot be built by Docker's classic builder; {builders.INSTALL_BUILDX}:"
+    assert second.startswith(f"  d1/Dockerfile:4: {BUILDKIT[step]}")
+
+
+@pytest.mark.parametrize(
+    ("here", "outcome"),
+    [
+        ({"has_plugin": True}, None),
+        ({"cached_buildx": Path("buildx")}, None),
+        (
+            {"can_get_buildx": True},
+            "`pulumi up` installs or builds Docker's buildx first, which takes some minutes",
+        ),
+        ({}, f"Docker here has none, so this machine cannot build d: {builders.INSTALL_BUILDX}"),
+    ],
+)
+def test_a_preview_says_what_becomes_of_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, here: dict[str, object], outcome: str | None
+) -> None:
+    monkeypatch.chdir(folder.parent)
     warned: list[str] = []
     monkeypatch.setattr(pulumi, "warn", lambda text, _: warned.append(text))
-    context, resource = DockerfileContext(folder, "Dockerfile", {}, None, "linux/amd64"), SimpleNamespace()
-    for chosen in (builders.Buildx(), ClassicBuilder()):
-        monkeypatch.setattr(builders, "choose", lambda chosen=chosen: chosen)
-        declaration.warn_classic("d", context, resource)  # type: ignore[arg-type]
-    assert [text.partition(", ")[0] for text in warned] == [f"d1/Dockerfile:4: {BUILDKIT[step]} needs BuildKit"]
+    for name in ("has_plugin", "cached_buildx", "can_get_buildx"):
+        monkeypatch.setattr(builders, name, partial(here.get, name))
+    for steps in ("RUN --network=none true\n", ""):
+        (folder / "Dockerfile").write_text(f"{BASE}{steps}")
+        context = DockerfileContext(folder, "Dockerfile", {}, None, "linux/amd64")
+        declaration.warn_classic("d", context, SimpleNamespace())  # type: ignore[arg-type]
+    assert len(warned) == (outcome is not None)
+    assert not outcome or warned[0].startswith(f"d1/Dockerfile:2: RUN --network needs BuildKit. {outcome}")
 
 
 def test_the_classic_builder_gets_buildkit_s_arguments(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,8 +18,8 @@ import google.auth
 import pytest
 from google.auth.exceptions import DefaultCredentialsError
 from vertex_training.errors import RegistryRefused
-from vertex_training.images import resource
-from vertex_training.images.builders import Buildx, ClassicBuilder, choose
+from vertex_training.images import builders
+from vertex_training.images.builders import Buildx, ClassicBuilder
 from vertex_training.images.registry import Daemon, Registry, _report_layers, google_login, store
 from vertex_training.images.resource import TrainingImageProvider, build_context
 
@@ -159,9 +159,9 @@ def props(
     """An image to be built by one of the builders, in a folder of its own."""
     if request.param is Buildx:
         buildx.install(there.docker_config, buildx.program())
-        assert isinstance(choose(), Buildx)
+        assert builders.has_plugin()
     else:
-        monkeypatch.setattr(resource.builders, "choose", ClassicBuilder)
+        monkeypatch.setattr(builders, "has_plugin", lambda: False)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "trainer").mkdir()
     (tmp_path / "trainer" / "Dockerfile").write_text(f"FROM scratch\nLABEL of={tmp_path}\nCOPY Dockerfile /\n")

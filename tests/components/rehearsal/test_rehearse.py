@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -98,7 +97,7 @@ def test_an_image_that_cannot_be_built_is_tried_once(
         tried.append(uri)
         raise BuildFailed(f"{uri} cannot be built: no space")
 
-    monkeypatch.setattr("vertex_training.images.builders.choose", lambda: SimpleNamespace(build=build))
+    monkeypatch.setattr("vertex_training.images.builders.build", build)
     project("".join(f"  {name}: {job('pass')}" for name in ("one", "two")).replace(IMAGE, "${images.broken}"))
     (Path.cwd() / "image").mkdir()
     (Path.cwd() / "image" / "Dockerfile").write_text(f"FROM {IMAGE}\n# {tmp_path}\n")

@@ -1,0 +1,5 @@
+//go:build tools
+
+package buildx
+
+import _ "github.com/docker/buildx/cmd/buildx"
