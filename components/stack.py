@@ -89,6 +89,8 @@ class Images:
         }
         self.built = Named("images.built", built)
         for name, image in self.built.items() if pulumi.runtime.is_dry_run() else ():
+            if warning := image.build_context.warning:
+                pulumi.warn(f"images.{name}.package: {warning}", image)
             if settings.cloud:
                 warn_unpinned(name, image.build_context, image)
             if not uses_cloud_build(foundation.image_builder_config, settings.images[name]):

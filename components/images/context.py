@@ -54,6 +54,11 @@ class BuildContext(ABC):
         return self.texts.get(self.dockerfile) or (self.folder / self.dockerfile).read_bytes().decode(errors="replace")
 
     @property
+    def warning(self) -> str:
+        """What the image lacks of what its files ask for; "" if nothing."""
+        return ""
+
+    @property
     def hides_dockerfile(self) -> bool:
         """Whether an ignore file excludes the Dockerfile: Docker then reads it and lets no `COPY` see it."""
         return False

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from vertex_api.names import join_names
 from vertex_api.validation.formats import Violation
 
 from ..schema import shapes
@@ -24,6 +25,11 @@ PACKAGE_FOLDER = "package"
 _WORKDIR, _HOME = "/usr/app", "/home"
 _SETUP, _REQUIREMENTS, _PROJECT = "setup.py", "requirements.txt", "pyproject.toml"
 _MAX_PROJECT_BYTES = 1 << 20
+_SETUP_CFG = "setup.cfg"
+_OTHER_REQUIREMENTS = ("Pipfile", "environment.yaml", "environment.yml")
+"""Where Pipenv and conda have them."""
+_POETRY_SOURCES = frozenset({"git", "path", "source", "url"})
+"""Keys of a dependency that Poetry takes from elsewhere (its page "Dependency specification")."""
 _SETUP_INPUTS = ("setup.cfg", "pyproject.toml", "MANIFEST.in", "README.md", "README.rst", "README", _REQUIREMENTS)
 """Files that a setup.py often reads."""
 _INSTALL_FILES = (_SETUP, _REQUIREMENTS)
@@ -52,10 +58,21 @@ class PackageContext(BuildContext):
     def place(self, image_name: str, line: int) -> str:  # noqa: ARG002
         return f"images.{image_name}.package.baseImage"
 
+    @property
+    def warning(self) -> str:
+        return self._dependencies.warning
+
     @cached_property
     def _recipe(self) -> "Recipe":
-        found = copyable(self.folder, self.package)
-        return Recipe(self.package, found, project_dependencies(self.folder, self.package, found))
+        return Recipe(self.package, self._copyable, self._dependencies.installed)
+
+    @cached_property
+    def _dependencies(self) -> "Dependencies":
+        return Dependencies.of(self.folder, self.package, self._copyable)
+
+    @cached_property
+    def _copyable(self) -> set[str]:
+        return copyable(self.folder, self.package)
 
 
 def copyable(folder: Path, package: shapes.Package) -> set[str]:
@@ -73,23 +90,71 @@ def copyable(folder: Path, package: shapes.Package) -> set[str]:
     }
 
 
-def project_dependencies(folder: Path, package: shapes.Package, copyable_files: Collection[str]) -> tuple[str, ...]:
-    """Return what a pyproject.toml needs where nothing else says what to install; gcloud installs nothing then.
+@dataclass(frozen=True)
+class Dependencies:
+    """What a package's path says it needs, where neither setup.py, requirements.txt nor the declaration do.
 
-    Only what an index has under that name: not what a tool has elsewhere, such as `[tool.uv.sources]`, where another's
-    package may have the name on the index.
+    `installed` are requirements as pip takes them. `unread` are names by where they are declared.
     """
-    others = {_SETUP, _REQUIREMENTS} & {*copyable_files} or package.get("requirements") or package.get("extraPackages")
-    if others or _PROJECT not in copyable_files:
-        return ()
-    try:
-        with (folder / _PROJECT).open("rb") as file:
-            declared = tomllib.loads(file.read(_MAX_PROJECT_BYTES).decode())
-        needed = [str(each) for each in declared.get("project", {}).get("dependencies", ())]
-        elsewhere = {_canonical(name) for name in declared.get("tool", {}).get("uv", {}).get("sources", {})}
-    except (OSError, ValueError, AttributeError, TypeError):  # pip would not read it either
-        return ()
-    return tuple(each for each in needed if each.isprintable() and _canonical(each) not in elsewhere)
+
+    installed: Sequence[str] = ()
+    unread: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, folder: Path, package: shapes.Package, copyable_files: Collection[str]) -> "Dependencies":
+        """Read pyproject.toml, of which gcloud installs nothing, and see what other tools have.
+
+        Installed is only what an index has under that name: not what a tool has elsewhere, such as
+        `[tool.uv.sources]`, where another's package may have the name on the index.
+        """
+        if {_SETUP, _REQUIREMENTS} & {*copyable_files} or package.get("requirements") or package.get("extraPackages"):
+            return cls()
+        unread: dict[str, Sequence[str]] = {file: () for file in _OTHER_REQUIREMENTS if file in copyable_files}
+        if _SETUP_CFG in copyable_files and b"install_requires" in _read(folder / _SETUP_CFG):
+            unread[_SETUP_CFG] = ("install_requires",)
+        try:
+            declared = tomllib.loads(_read(folder / _PROJECT).decode() if _PROJECT in copyable_files else "")
+            project, tools = declared.get("project", {}), declared.get("tool", {})
+            needed = [str(each) for each in project.get("dependencies", ())]
+            sources = {_canonical(name) for name in tools.get("uv", {}).get("sources", {})}
+            poetry = {
+                _canonical(name): set(each) if isinstance(each, dict) else set[str]()
+                for name, each in tools.get("poetry", {}).get("dependencies", {}).items()
+                if name != "python" and not (isinstance(each, dict) and each.get("optional"))
+            }
+            dynamic = [*project.get("dynamic", ())]
+        except (OSError, ValueError, AttributeError, TypeError):  # pip would not read it either
+            return cls((), unread)
+        elsewhere = sources | {name for name, keys in poetry.items() if keys & _POETRY_SOURCES}
+        installed = tuple(each for each in needed if each.isprintable() and _canonical(each) not in elsewhere)
+        names = {_canonical(each) for each in installed}
+        in_project = {_canonical(each) for each in needed}
+        unread |= {
+            f"{_PROJECT}, {table}": found
+            for table, found in {
+                "[tool.uv.sources]": sorted(sources & in_project),
+                "[tool.poetry.dependencies]": sorted(poetry.keys() - names),
+                "[project] dynamic": ["dependencies"] if "dependencies" in dynamic else [],
+            }.items()
+            if found
+        }
+        return cls(installed, unread)
+
+    @property
+    def warning(self) -> str:
+        """What is not installed, and what to do; "" if there is nothing."""
+        found = [f"{place} ({join_names(names)})" if names else place for place, names in self.unread.items()]
+        if not found:
+            return ""
+        return (
+            f"what {join_names(found)} asks for is not installed; write it to a {_REQUIREMENTS} in the package's path, "
+            "or into requirements or extraPackages"
+        )
+
+
+def _read(file: Path) -> bytes:
+    with file.open("rb") as opened:
+        return opened.read(_MAX_PROJECT_BYTES)
 
 
 def _canonical(requirement: str) -> str:

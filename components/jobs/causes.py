@@ -36,7 +36,28 @@ _MEMORY = [
 ]
 
 _NO_PROGRAM = r"(?:executable file not found|(?:stat [^\n:]+: )?no such file or directory)"
+_CLOUD_TOOLS = (
+    r"the image has no \1: build upon one that has it (FROM google/cloud-sdk:slim), or do without: files are below "
+    "/gcs/, and Python has google-cloud-storage and google-cloud-bigquery"
+)
+_SHELL = r"(?m)(?:sh|bash|: \d+|line \d+): "
 _PROGRAM = [
+    *(
+        (text, _CLOUD_TOOLS)
+        for text in (
+            _SHELL + r"(gsutil|gcloud|bq): (?:command )?not found",
+            r"No such file or directory: '(gsutil|gcloud|bq)'",
+            r'exec: "?(gsutil|gcloud|bq)"?: ' + _NO_PROGRAM,
+        )
+    ),
+    (
+        _SHELL + r"\$'\\r': command not found",
+        "the script has Windows line ends (CRLF): save it with LF",
+    ),
+    (
+        _SHELL + r"([\w.+-]+): (?:command )?not found",
+        r"the image has no program \1: correct its name, or install what has it in the Dockerfile",
+    ),
     (
         r'exec: "?(\w)"?: ' + _NO_PROGRAM,
         r"the command is taken letter by letter (\1, …), as a text was sent where a list belongs: write "

@@ -325,6 +325,8 @@ class Runner:
             if missing := self._source.missing(used):
                 raise RunRefused(f"images.{name} {missing}")
             values = interpolation.resolve(declared, {"secrets": self._source.secrets})
+            if context.warning:
+                self.say(f"{name}: {context.warning}")
             try:
                 builders.build(context, uri, values, lambda line: self.say(f"{name}: {line}"))
             except BuildFailed as error:

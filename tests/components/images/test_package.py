@@ -94,6 +94,46 @@ def test_what_says_what_to_install_goes_first(tmp_path: Path, files: dict[str, s
     assert "numpy" not in dockerfile_of(tmp_path, **fields)
 
 
+POETRY = """
+[tool.poetry.dependencies]
+python = "^3.11"
+Torch = {version = "^2.1", source = "pytorch"}
+pandas = "^2"
+polars = {version = "*", optional = true}
+"""
+BOTH = PROJECT.replace("[tool.uv.sources]", POETRY.replace("pandas", "numpy")).replace("Ours_Lib", "torch")
+
+
+@pytest.mark.parametrize(
+    ("files", "unread"),
+    [
+        ({"pyproject.toml": PROJECT}, "pyproject.toml, [tool.uv.sources] (ours-lib)"),
+        ({"pyproject.toml": POETRY}, "pyproject.toml, [tool.poetry.dependencies] (pandas, torch)"),
+        ({"pyproject.toml": BOTH.partition("ours-lib")[0]}, "pyproject.toml, [tool.poetry.dependencies] (torch)"),
+        ({"pyproject.toml": "project.dynamic = ['dependencies']"}, "pyproject.toml, [project] dynamic (dependencies)"),
+        ({"environment.yml": "", "Pipfile": ""}, "Pipfile, environment.yml"),
+        ({"setup.cfg": "[options]\ninstall_requires = rich"}, "setup.cfg (install_requires)"),
+    ],
+)
+def test_what_is_not_installed_is_said(tmp_path: Path, files: dict[str, str], unread: str) -> None:
+    write(tmp_path, {"p/task.py": "", **{f"p/{name}": text for name, text in files.items()}})
+    package = {"path": "p", "script": "task.py", "baseImage": "python:3.11"}
+    found = build_context(tmp_path, {"package": package})
+    assert found.warning == (
+        f"what {unread} asks for is not installed; write it to a requirements.txt in the package's path, or into "
+        "requirements or extraPackages"
+    )
+    assert "torch" not in found.dockerfile_text
+    assert not build_context(tmp_path, {"package": {**package, "requirements": ["rich"]}}).warning
+    write(tmp_path, {"p/requirements.txt": ""})
+    assert not build_context(tmp_path, {"package": package}).warning
+
+
+def test_a_project_without_dependencies_warns_of_nothing(tmp_path: Path) -> None:
+    write(tmp_path, {"p/task.py": "", "p/pyproject.toml": "[project]\nname = 'x'\n", "p/setup.cfg": "[flake8]\n"})
+    assert not build_context(tmp_path, {"package": {"path": "p", "script": "task.py", "baseImage": "a"}}).warning
+
+
 def test_the_context_has_copied_files_and_dockerfile(project: Path) -> None:
     one = context(project)
     expected = ["data/deep/a.csv", "dep/foo.tar.gz", "requirements.txt", "trainer/task.py", "trainer/util.py"]

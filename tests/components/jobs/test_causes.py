@@ -50,6 +50,14 @@ def test_memory_is_told_by_its_kind(line: str, cause: str) -> None:
             "the program is for another proces",
         ),
         ("exec /app/run.sh: exec format error", "the program is for another processor"),
+        ("/bin/sh: 1: gsutil: not found", "the image has no gsutil: build upon one that has it (FROM google/cloud-sdk"),
+        ("/bin/sh: gcloud: not found", "the image has no gcloud: build upon one that has it"),
+        ("./run.sh: line 3: bq: command not found", "the image has no bq: build upon one that has it"),
+        ("bash: gsutil: command not found", "the image has no gsutil: build upon one that has it"),
+        (not_found("gsutil"), "the image has no gsutil: build upon one that has it"),
+        ("FileNotFoundError: [Errno 2] No such file or directory: 'gsutil'", "the image has no gsutil: build upon one"),
+        ("/app/run.sh: 2: wget: not found", "the image has no program wget: correct its name, or install what has it"),
+        ("run.sh: line 2: $'\\r': command not found", "the script has Windows line ends (CRLF): save it with LF"),
     ],
 )
 def test_a_program_that_cannot_start_is_told_why(line: str, cause: str) -> None:
