@@ -47,10 +47,10 @@ _ADVICE = (
         "correct the image after FROM or --from=, or log in to its registry by `docker login`",
     ),
     (
-        r"failed to solve.*unknown (instruction|flag)",
+        r"(?i)failed to solve.*unknown (instruction|flag)",
         "Docker's BuildKit is older than the Dockerfile; let that begin with `# syntax=docker/dockerfile:1`",
     ),
-    (r"no space left on device", "Docker's disk is full; `docker system df` says of what"),
+    (r"(?i)no space left on device", "Docker's disk is full; `docker system df` says of what"),
     (r"unable to find (user|group)|no matching entries in", "no RUN before it makes the user that USER names"),
     (r"exec format error", "this machine runs no programs of the image's platform; name its own, or install binfmt"),
 )

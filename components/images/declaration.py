@@ -120,7 +120,7 @@ def _content_violations(root: Path, image: shapes.Image) -> Iterator[Violation]:
     except ContextUnusable:  # told with the folder's resource
         return
     shown, is_other = posixpath.join(image["context"], name), "BUILDKIT_SYNTAX" in image.get("buildArgs", {})
-    found = dockerfile.mistakes(root / image["context"], name, files, image.get("target"))
+    found = dockerfile.mistakes(root / image["context"], name, files, image.get("target"), image.get("buildArgs", {}))
     yield from ((("dockerfile",), f"{shown}{each}") for each in found if not is_other)
 
 

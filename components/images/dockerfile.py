@@ -7,13 +7,15 @@ dockerfile-parse (2.0.1) is no help here: it has no heredocs, flags or `ONBUILD`
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
 
 from vertex_api.names import closest_name, did_you_mean
+from vertex_api.validation.formats import IMAGE
 
 from .. import trees
 from ..own import Own
@@ -42,6 +44,20 @@ _BUILDKIT_FLAGS = {
     "COPY": ("--link", "--chmod", "--parents", "--exclude"),
     "ADD": ("--link", "--chmod", "--checksum", "--keep-git-dir", "--exclude", "--unpack"),
 }
+_WITHOUT_FLAG = {
+    **dict.fromkeys(("--mount", "--mount=type=bind"), "COPY the files before it"),
+    "--mount=type=cache": "leave the mount out, as it only saves time",
+    "--mount=type=tmpfs": "leave the mount out, and remove in the same RUN what it writes",
+    "--link": "leave --link out, as it only saves time",
+    "--chmod": "write RUN chmod below it",
+    "--checksum": "write RUN with curl and `sha256sum --check`",
+}
+"""How a Dockerfile does without a flag of BuildKit's, where it can."""
+_FLAGS = {
+    "RUN": ("--mount", "--network", "--security", "--device"),
+    "COPY": ("--link", "--chmod", "--parents", "--exclude"),
+    "ADD": ("--link", "--chmod", "--checksum", "--keep-git-dir", "--exclude", "--unpack"),
+}
 _INSTEAD = {
     "RUN --mount=type=cache": "leave the mount out, as it only saves time",
     "RUN --mount=type=tmpfs": "leave the mount out, and remove in the same RUN what it writes",
@@ -56,6 +72,16 @@ _INSTEAD = {
     "ARG with several names": "write an ARG a line",
 }
 """How a Dockerfile does without what only BuildKit builds, where it can."""
+_FLAGS = {
+    **{name: frozenset(flags) for name, flags in _BUILDKIT_FLAGS.items()},
+    "COPY": frozenset({"--from", "--chown", *_BUILDKIT_FLAGS["COPY"]}),
+    "ADD": frozenset({"--chown", *_BUILDKIT_FLAGS["ADD"]}),
+    "FROM": frozenset({"--platform"}),
+    "HEALTHCHECK": frozenset({"--interval", "--timeout", "--start-period", "--start-interval", "--retries"}),
+}
+_VALUE_FLAGS = frozenset({"--from", "--chown", "--chmod", "--platform", "--checksum", "--mount"})
+_PORT = re.compile(r"(?:\S+:)?\d+(?:-\d+)?(?:/(?:tcp|udp|sctp))?", re.IGNORECASE)
+_QUOTED = re.compile(r"""\"[^"]*"|'[^']*'""")
 PLATFORM_PARTS = ("PLATFORM", "OS", "ARCH", "VARIANT")
 PLATFORM_ARGUMENTS = tuple(f"{side}{part}" for side in ("BUILD", "TARGET") for part in PLATFORM_PARTS)
 """Arguments that BuildKit gives each build (Dockerfile reference, "Automatic platform ARGs in the global scope")."""
@@ -136,7 +162,7 @@ class Dockerfile:
                 found[-1].instructions.append(each)
         return found
 
-    def problems(self, target: str | None = None) -> Iterator[Found]:
+    def problems(self, target: str | None = None, build_args: Mapping[str, str] | None = None) -> Iterator[Found]:
         """Yield what neither builder accepts, whatever files there are."""
         if not self.instructions:
             yield 1, "is empty; let it begin with FROM and the image that it builds upon"
@@ -148,10 +174,22 @@ class Dockerfile:
             yield self.instructions[-1].line, "has no FROM; add one with the image that it builds upon"
         elif first.name in _INSTRUCTIONS - {"FROM"}:
             yield first.line, f"{first.written} stands before the first FROM, where only ARG may; move it below one"
+        yield from self._base_problems(build_args or {})
         names = {each.name for each in self.stages}
         is_index = target is not None and target.isdigit() and int(target) < len(self.stages)
         if target and self.stages and target.lower() not in names and not is_index:
             yield self.stages[-1].start.line, f'no stage is called "{target}", the target{_did_you_mean(target, names)}'
+
+    def _base_problems(self, build_args: Mapping[str, str]) -> Iterator[Found]:
+        for stage, image in self._bases(build_args):
+            if _PLATFORM_VARIABLE.search(stage.base) or "$" in image:
+                continue
+            if not image and (variable := _VARIABLE.search(stage.base)):
+                name = variable[1] or variable[3]
+                message = f"is empty; write ARG {name}=IMAGE above the first FROM, or give {name} in buildArgs"
+                yield stage.start.line, f"{stage.base} {message}"
+            elif not IMAGE.matches(image):
+                yield stage.start.line, f"{stage.start.written} {IMAGE.mismatch(image)}"
 
     def copied(self, target: str | None = None) -> Iterator[tuple[int, str, str]]:
         """Yield line, instruction and path of each file or folder of the context that a build needs.
@@ -168,30 +206,32 @@ class Dockerfile:
 
     def buildkit_only(self) -> Iterator[Found]:
         """Yield what the daemon's classic builder does not know: that it needs BuildKit, and how to do without it."""
-        for line, what in self._buildkit_only():
-            instead = _INSTEAD.get(what, "")
-            if what.startswith("FROM with $"):
-                instead = f"write ARG {what[11:]}=linux/amd64 above the first FROM"
-            shown = what.partition("=")[0]
-            yield line, f"{shown} needs BuildKit{instead and '; without it, '}{instead}"
+        for line, what, instead in self._buildkit_only():
+            yield line, f"{what} needs BuildKit{instead and '; without it, '}{instead}"
 
-    def _buildkit_only(self) -> Iterator[Found]:
+    def _buildkit_only(self) -> Iterator[tuple[int, str, str]]:
         given = {word.partition("=")[0] for each in self._global_arguments for word in each.rest.split()}
         for each in self.instructions:
             known = _BUILDKIT_FLAGS.get(each.name, ())
             for flag in dict.fromkeys(flag.partition("=")[0] for flag in each.flags):
                 if flag in known:
                     kind = re.search(r"\btype=\w+", each.flag(flag) or "") if flag == "--mount" else None
-                    yield each.line, f"{each.name} {flag}" + (f"={kind[0]}" if kind else "")
-            if each.has_heredoc:
-                yield each.line, f"{each.name} <<"
-            if each.name == "FROM" and (match := _PLATFORM_VARIABLE.search(" ".join([*each.flags, each.rest]))):
-                if match[1] not in given:
-                    yield each.line, f"FROM with ${match[1]}"
-            elif each.name == "ARG" and len(_WORD.findall(each.rest)) > 1:
-                yield each.line, f"{each.name} with several names"
-            elif each.name == "ADD" and any(word.startswith("git@") for word in each.words):
-                yield each.line, f"{each.name} of a git address"
+                    instead = _WITHOUT_FLAG.get(f"{flag}={kind[0]}" if kind else flag, "")
+                    yield each.line, f"{each.name} {flag}", instead
+            if each.has_heredoc and each.name == "RUN":
+                yield each.line, "RUN <<", "join the commands by && and end lines with \\"
+            elif each.has_heredoc:
+                yield each.line, f"{each.name} <<", "write the text to a file, and COPY that"
+            elif each.name in ("ADD", "COPY"):
+                *sources, destination = each.words or [""]
+                if len(sources) > 1 and "$" not in destination and not destination.endswith("/"):
+                    yield each.line, f"{each.name} of several files to {destination}", "end the destination with /"
+                if each.name == "ADD" and any(word.startswith("git@") for word in sources):
+                    yield each.line, "ADD of a git address", "write RUN git clone"
+            match = _PLATFORM_VARIABLE.search(" ".join([*each.flags, each.rest])) if each.name == "FROM" else None
+            if match and match[1] not in given:
+                instead = f"write ARG {match[1]}=linux/amd64 above the first FROM"
+                yield each.line, f"FROM with ${match[1]}", instead
 
     def undefined_arguments(self) -> set[str]:
         """Return the platform arguments that are declared, and nowhere with a default."""
@@ -203,6 +243,10 @@ class Dockerfile:
 
         `ARG`s before a `FROM` count, with `build_args` in place of their defaults (Dockerfile reference, "FROM").
         """
+        return ((stage.start.line, image) for stage, image in self._bases(build_args) if image)
+
+    def _bases(self, build_args: Mapping[str, str]) -> Iterator[tuple[Stage, str]]:
+        """Yield stages that build upon no earlier one, each with its image; "" if variables leave nothing of it."""
         variables = {}
         for each in self._global_arguments:
             for word in _WORD.findall(each.rest):
@@ -211,8 +255,8 @@ class Dockerfile:
         earlier: set[str] = set()
         for stage in self.stages:
             image = _VARIABLE.sub(lambda found: variables.get(found[1] or found[3]) or found[2] or "", stage.base)
-            if image and image.lower() not in earlier:
-                yield stage.start.line, image
+            if stage.base and image.lower() not in earlier:
+                yield stage, image
             earlier.add(stage.name)
 
     @property
@@ -282,18 +326,81 @@ def _problems(each: Instruction) -> Iterator[str]:
         hint = f"did you mean {closest}?" if closest else "if it continues the line before, end that line with \\"
         yield f"{each.written} is no instruction; {hint}"
         return
+    yield from _flag_problems(each)
     if not each.rest and each.name not in _NO_ARGUMENT:
         yield f"{each.written} has no argument; write what it is to set, or take the line out"
-    elif each.name == "FROM":
-        words = each.words
-        if len(words) not in (1, 3) or (len(words) == 3 and words[1].upper() != "AS"):
-            yield f"{each.written} must be FROM IMAGE or FROM IMAGE AS NAME ({each.rest})"
-        elif len(words) == 3 and not _STAGE_NAME.fullmatch(words[2].lower()):
-            yield f'"{words[2]}" is no name of a stage; use letters, digits, "-", "_" and "."'
-    elif each.name in ("ADD", "COPY") and len(each.words) < 2:
+    elif each.name in _ARGUMENT_PROBLEMS:
+        yield from _ARGUMENT_PROBLEMS[each.name](each)
+
+
+def _flag_problems(each: Instruction) -> Iterator[str]:
+    known = _FLAGS.get(each.name, frozenset())
+    for flag, is_given, _ in (flag.partition("=") for flag in each.flags):
+        if flag in known:
+            if flag in _VALUE_FLAGS and not is_given:
+                yield f"{each.written} {flag} has no value; write {flag}=…"
+        elif closest := get_close_matches(flag, known, 1, 0.8):  # another flag may be of a newer BuildKit
+            yield f"{each.written} has no {flag}; did you mean {closest[0]}?"
+        elif not known:
+            yield f'{each.written} takes no flags; write a list in JSON, such as {each.written} ["{flag}"]'
+
+
+def _from_problems(each: Instruction) -> Iterator[str]:
+    words = each.words
+    if len(words) not in (1, 3) or (len(words) == 3 and words[1].upper() != "AS"):
+        yield f"{each.written} must be FROM IMAGE or FROM IMAGE AS NAME ({each.rest})"
+    elif len(words) == 3 and not _STAGE_NAME.fullmatch(words[2].lower()):
+        yield f'"{words[2]}" is no name of a stage; use letters, digits, "-", "_" and "."'
+
+
+def _copy_problems(each: Instruction) -> Iterator[str]:
+    if len(each.words) < 2:
         yield f"{each.written} has no destination; write what it copies, and where to ({each.rest})"
-    elif each.name == "SHELL" and not each.rest.startswith("["):
+
+
+def _shell_problems(each: Instruction) -> Iterator[str]:
+    if not each.rest.startswith("[") or each.words == [] or each.words == each.rest.split():
         yield f'{each.written} must be a list in JSON, such as ["/bin/bash", "-c"] ({each.rest})'
+
+
+def _pair_problems(each: Instruction) -> Iterator[str]:
+    words = _WORD.findall(each.rest)
+    bare = [word for word in words if "=" not in word]
+    if "=" not in words[0] and len(words) > 1:
+        return  # the old form, NAME and a text
+    if bare:
+        yield f"{each.written} must be NAME=value ({bare[0]}); put a value with blanks into quotes"
+    elif "\\" not in each.rest and {'"', "'"} & {*_QUOTED.sub("", each.rest)}:
+        yield f"{each.written} has a quote without its other one ({each.rest}); add that"
+
+
+def _healthcheck_problems(each: Instruction) -> Iterator[str]:
+    kind, *command = each.rest.split()
+    if kind.upper() not in ("CMD", "NONE") or (kind.upper() == "CMD" and not command):
+        yield f"{each.written} must be HEALTHCHECK CMD COMMAND or HEALTHCHECK NONE ({each.rest})"
+
+
+def _expose_problems(each: Instruction) -> Iterator[str]:
+    for word in each.rest.split():
+        if "$" not in word and not _PORT.fullmatch(word):
+            yield f"{each.written} must be ports, such as 8080 or 8080/udp ({word})"
+
+
+def _onbuild_problems(each: Instruction) -> Iterator[str]:
+    name = each.rest.split()[0].upper()
+    if name in ("FROM", "MAINTAINER", "ONBUILD"):
+        yield f"{each.written} takes no {name}; write another instruction there"
+
+
+_ARGUMENT_PROBLEMS: Mapping[str, Callable[[Instruction], Iterator[str]]] = {
+    "FROM": _from_problems,
+    **dict.fromkeys(("ADD", "COPY"), _copy_problems),
+    "SHELL": _shell_problems,
+    **dict.fromkeys(("ENV", "LABEL"), _pair_problems),
+    "HEALTHCHECK": _healthcheck_problems,
+    "EXPOSE": _expose_problems,
+    "ONBUILD": _onbuild_problems,
+}
 
 
 def _did_you_mean(name: str, known: Set[str]) -> str:
@@ -313,7 +420,9 @@ def explain_unusual(file: Path, shown: str) -> str | None:
     return f"there is no {shown}; write one, or name another with dockerfile"
 
 
-def mistakes(folder: Path, name: str, files: Collection[str], target: str | None) -> Iterator[str]:
+def mistakes(
+    folder: Path, name: str, files: Collection[str], target: str | None, build_args: Mapping[str, str]
+) -> Iterator[str]:
     """Yield what no builder accepts in the Dockerfile of a context with these files: words that follow its path."""
     try:
         content = trees.read(folder / name, folder)
@@ -325,7 +434,7 @@ def mistakes(folder: Path, name: str, files: Collection[str], target: str | None
         return
     parsed = Dockerfile.parse(content.decode(errors="replace"))
     if not parsed.has_syntax:
-        found = [*parsed.problems(target)] or _absent(parsed, folder, {*files, name, ""}, target)
+        found = [*parsed.problems(target, build_args)] or _absent(parsed, folder, {*files, name, ""}, target)
         yield from (f":{line}: {text}" for line, text in found)
 
 

@@ -55,6 +55,10 @@ _PROGRAM = [
         "the script has Windows line ends (CRLF): save it with LF",
     ),
     (
+        _SHELL + r"\[(\S+?),?: (?:command )?not found",
+        r"CMD or ENTRYPOINT is no list in JSON, so a shell has run its text: write it with double quotes, [\"\1\", …]",
+    ),
+    (
         _SHELL + r"([\w.+-]+): (?:command )?not found",
         r"the image has no program \1: correct its name, or install what has it in the Dockerfile",
     ),

@@ -160,6 +160,8 @@ def test_an_error_amid_an_answer_is_docker_s(
         ('Get "https://a.test/v2/": dial tcp: lookup a.test: no such host', "this machine does not reach a registry"),
         ("pull access denied for buidler, repository does not exist", "correct the image after FROM or --from="),
         ("failed to solve: line 3: unknown instruction: PRINT(1)", "Docker's BuildKit is older than the Dockerfile"),
+        ("failed to solve: line 2: Unknown flag: link", "Docker's BuildKit is older than the Dockerfile"),
+        ("dd: error writing '/x': No space left on device", "Docker's disk is full"),
         ("write /x: no space left on device", "Docker's disk is full; `docker system df` says of what"),
         ("unable to find user trainer: no matching entries in passwd file", "no RUN before it makes the user"),
         ("exec /bin/sh: exec format error", "this machine runs no programs of the image's platform"),

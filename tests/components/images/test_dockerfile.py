@@ -61,6 +61,29 @@ BROKEN: dict[str, tuple[str | bytes, str]] = {
         ":2: COPY of .emulator/x, which is written by Pulumi or this package",
     ),
     "ADD of a missing file": (f'{BASE}ADD ["b c", "/"]\n', ":2: ADD of b c, which is not in d1/"),
+    "a misspelt flag": (f"{BASE}COPY --chwon=1 a /\n", ":2: COPY has no --chwon; did you mean --chown?"),
+    "a flag without a value": (f"{BASE}COPY --from /a /b\n", ":2: COPY --from has no value; write --from=…"),
+    "an option as a command": (
+        f"{BASE}CMD --lr=1\n",
+        ':2: CMD takes no flags; write a list in JSON, such as CMD ["--lr"]',
+    ),
+    "a name in capitals": ("FROM Python:3.11\n", ':1: FROM "Python:3.11" must be the name of an image'),
+    "an address": ("FROM https://a.test/b\n", ':1: FROM "https://a.test/b" must be the name of an image'),
+    "an image of nothing": (
+        "ARG A=b\nFROM ${BASE_IMAGE}\n",
+        ":2: ${BASE_IMAGE} is empty; write ARG BASE_IMAGE=IMAGE above the",
+    ),
+    "half an image": ("ARG TAG=3.11:x\nFROM python:$TAG\n", ':2: FROM "python:3.11:x" must be the name of an image'),
+    "ENV without a value": (
+        f"{BASE}ENV A=1 B\n",
+        ":2: ENV must be NAME=value (B); put a value with blanks into quotes",
+    ),
+    "LABEL without a value": (f"{BASE}LABEL a\n", ":2: LABEL must be NAME=value (a)"),
+    "half a quote": (f'{BASE}ENV A="x\n', ':2: ENV has a quote without its other one (A="x); add that'),
+    "an unknown health check": (f"{BASE}HEALTHCHECK curl x\n", ":2: HEALTHCHECK must be HEALTHCHECK CMD COMMAND or"),
+    "a port's name": (f"{BASE}EXPOSE http\n", ":2: EXPOSE must be ports, such as 8080 or 8080/udp (http)"),
+    "FROM in ONBUILD": (f"{BASE}ONBUILD FROM a\n", ":2: ONBUILD takes no FROM; write another instruction there"),
+    "SHELL with single quotes": (f"{BASE}SHELL ['bash']\n", ":2: SHELL must be a list in JSON"),
     "UTF-16": (BASE.encode("utf-16"), " is UTF-16 or no text; save it as UTF-8"),
 }
 """What a Dockerfile says, and what is said of it."""
@@ -120,6 +143,11 @@ ACCEPTED: dict[str, str | bytes] = {
     "what a stage has that is not needed": "FROM a AS b\nCOPY none /\nFROM c\nCOPY --from=d /x /y\n",
     "another frontend": "# syntax=docker/dockerfile:1-labs\nFORM a\n",
     "another frontend, as JSON": '{"syntax": "acme/frontend"}\nsteps: []\n',
+    "what has blanks and quotes": 'FROM a\nENV A="b c" D=\'e "\' F=g\\ h\nENV OLD a text\n',
+    "labels and ports": "FROM a\nLABEL a=b \\\n  c=d\nEXPOSE 80 $P 1-2/udp\n",
+    "images by arguments": "ARG R=a.test/b\nARG T\nFROM $R/c:${T:-1} AS base\nFROM base\nFROM $TARGETARCH\n",
+    "several arguments": "ARG A=python B=3.11\nFROM $A:$B\nARG C D=1\nFROM ${A:+x}\n",
+    "flags of each": "FROM --platform=linux/amd64 a\nHEALTHCHECK --retries=5 CMD x\nRUN --new x\nCOPY --from=b /c /d\n",
     "a script's first line": "#!/usr/bin/env buildx\nFROM a\n",
 }
 
@@ -193,7 +221,7 @@ BUILDKIT = {
     "ADD git@a.test:b.git /": "ADD of a git address needs BuildKit; without it, write RUN git clone",
     "COPY <<EOF /app/main.py\nprint()\nEOF": "COPY << needs BuildKit; without it, write the text to a file",
     "RUN <<EOF\npip install a\nEOF": "RUN << needs BuildKit; without it, join the commands by && and end lines with \\",
-    "arg A=1 B=2": "ARG with several names needs BuildKit; without it, write an ARG a line",
+    "copy a train.py .": "COPY of several files to . needs BuildKit; without it, end the destination with /",
     "FROM --platform=$BUILDPLATFORM a": "FROM with $BUILDPLATFORM needs BuildKit; without it, write ARG BUILDPLATFORM=",
 }
 

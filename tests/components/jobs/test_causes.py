@@ -57,6 +57,10 @@ def test_memory_is_told_by_its_kind(line: str, cause: str) -> None:
         (not_found("gsutil"), "the image has no gsutil: build upon one that has it"),
         ("FileNotFoundError: [Errno 2] No such file or directory: 'gsutil'", "the image has no gsutil: build upon one"),
         ("/app/run.sh: 2: wget: not found", "the image has no program wget: correct its name, or install what has it"),
+        (
+            "/bin/sh: 1: [python,: not found",
+            "CMD or ENTRYPOINT is no list in JSON, so a shell has run its text: write it",
+        ),
         ("run.sh: line 2: $'\\r': command not found", "the script has Windows line ends (CRLF): save it with LF"),
     ],
 )
