@@ -39,7 +39,7 @@ _WORD = re.compile(r"""(?:[^\s"'\\]|\\.|"(?:[^"\\]|\\.)*"|'[^']*'|\\|["'])+""", 
 _HEREDOC = re.compile(r"""\d*<<(-?)(["']?)([^<"'\s]+)\2""")
 _STAGE_NAME = re.compile(r"[a-z][a-z0-9-_.]*")
 _VARIABLE = re.compile(r"\$(?:\{(\w+)(?::-([^}]*))?\}|(\w+))")
-_BUILDKIT_FLAGS = {
+_BUILDKIT_FLAGS: Mapping[str, Set[str]] = {
     "RUN": ("--mount", "--network", "--security", "--device"),
     "COPY": ("--link", "--chmod", "--parents", "--exclude"),
     "ADD": ("--link", "--chmod", "--checksum", "--keep-git-dir", "--exclude", "--unpack"),
@@ -334,7 +334,7 @@ def _problems(each: Instruction) -> Iterator[str]:
 
 
 def _flag_problems(each: Instruction) -> Iterator[str]:
-    known = _FLAGS.get(each.name, frozenset())
+    known = _FLAGS.get(each.name, frozenset[str]())
     for flag, is_given, _ in (flag.partition("=") for flag in each.flags):
         if flag in known:
             if flag in _VALUE_FLAGS and not is_given:

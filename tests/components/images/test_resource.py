@@ -37,7 +37,7 @@ def daemon(monkeypatch: pytest.MonkeyPatch) -> Daemon:
     daemon = Daemon()
     monkeypatch.setattr(resource.registry, "Daemon", lambda: daemon)
     monkeypatch.setattr(resource.registry, "store", lambda uri: daemon)
-    monkeypatch.setattr(resource.builders, "choose", lambda: daemon)
+    monkeypatch.setattr(resource.builders, "build", daemon.build)
     return daemon
 
 
