@@ -39,7 +39,7 @@ _WORD = re.compile(r"""(?:[^\s"'\\]|\\.|"(?:[^"\\]|\\.)*"|'[^']*'|\\|["'])+""", 
 _HEREDOC = re.compile(r"""\d*<<(-?)(["']?)([^<"'\s]+)\2""")
 _STAGE_NAME = re.compile(r"[a-z][a-z0-9-_.]*")
 _VARIABLE = re.compile(r"\$(?:\{(\w+)(?::-([^}]*))?\}|(\w+))")
-_BUILDKIT_FLAGS: Mapping[str, Set[str]] = {
+_BUILDKIT_FLAGS = {
     "RUN": ("--mount", "--network", "--security", "--device"),
     "COPY": ("--link", "--chmod", "--parents", "--exclude"),
     "ADD": ("--link", "--chmod", "--checksum", "--keep-git-dir", "--exclude", "--unpack"),
@@ -53,26 +53,7 @@ _WITHOUT_FLAG = {
     "--checksum": "write RUN with curl and `sha256sum --check`",
 }
 """How a Dockerfile does without a flag of BuildKit's, where it can."""
-_FLAGS = {
-    "RUN": ("--mount", "--network", "--security", "--device"),
-    "COPY": ("--link", "--chmod", "--parents", "--exclude"),
-    "ADD": ("--link", "--chmod", "--checksum", "--keep-git-dir", "--exclude", "--unpack"),
-}
-_INSTEAD = {
-    "RUN --mount=type=cache": "leave the mount out, as it only saves time",
-    "RUN --mount=type=tmpfs": "leave the mount out, and remove in the same RUN what it writes",
-    "RUN --mount=type=bind": "COPY the files before it",
-    "RUN --mount": "COPY the files before it",  # the default type is bind
-    "RUN <<": "join the commands by && and end lines with \\",
-    **dict.fromkeys(("COPY --link", "ADD --link"), "leave --link out, as it only saves time"),
-    **dict.fromkeys(("COPY --chmod", "ADD --chmod"), "write RUN chmod below it"),
-    **dict.fromkeys(("COPY <<", "ADD <<"), "write the text to a file, and COPY that"),
-    "ADD --checksum": "write RUN with curl and `sha256sum --check`",
-    "ADD of a git address": "write RUN git clone",
-    "ARG with several names": "write an ARG a line",
-}
-"""How a Dockerfile does without what only BuildKit builds, where it can."""
-_FLAGS = {
+_FLAGS: Mapping[str, Set[str]] = {
     **{name: frozenset(flags) for name, flags in _BUILDKIT_FLAGS.items()},
     "COPY": frozenset({"--from", "--chown", *_BUILDKIT_FLAGS["COPY"]}),
     "ADD": frozenset({"--chown", *_BUILDKIT_FLAGS["ADD"]}),
