@@ -28,12 +28,17 @@ class _DeferredPackage(ModuleType):
         own_module = f"{self.__name__}.{_snake(name)}"
         if find_spec(own_module) and hasattr(import_module(own_module), name):
             return getattr(import_module(own_module), name)
-        with _loading:
-            if isinstance(self, _DeferredPackage):
-                self.__class__ = ModuleType  # type: ignore[assignment]
+        with _loading:  # which other threads wait for, while one runs the `__init__`
+            if type(self) is _DeferredPackage:
+                self.__class__ = _LoadingPackage
                 assert self.__spec__ is not None and self.__spec__.loader is not None
                 self.__spec__.loader.exec_module(self)
-        return getattr(self, name)
+                self.__class__ = ModuleType  # type: ignore[assignment]
+        return ModuleType.__getattribute__(self, name)
+
+
+class _LoadingPackage(_DeferredPackage):
+    """A package whose `__init__` runs."""
 
 
 def _snake(name: str) -> str:

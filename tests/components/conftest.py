@@ -10,7 +10,15 @@ from vertex_training.runtime import engine, holders, target
 from vertex_training.runtime.target import LOCAL_PREFIX, EmulatorLinks, Target
 
 from tests.components.fakes import Clock, FakeClient, start_new_process
+from tests.components.targets.gcp import graph
 from tests.registry import Registry, registry
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _loops() -> Iterator[None]:
+    """Nothing of the event loops of Pulumi's mocks is left for a later module."""
+    yield
+    graph.forget_loops()
 
 
 @pytest.fixture(autouse=True)

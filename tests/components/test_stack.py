@@ -1,6 +1,5 @@
 """Jobs as resources: which are submitted after which, and what of them is known beforehand."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +14,12 @@ from tests.components.fakes import Ground
 from tests.components.jobs.test_provider import ARGS
 from tests.components.jobs.test_references import CUSTOM, after, jobs
 from tests.components.projects import INCLUDING, load
-from tests.components.targets.gcp.graph import Graph, forget_loops, graph
+from tests.components.targets.gcp.graph import Graph, graph
 from tests.vertex_api.jobs import custom_job, edited, tuning_job
 
 # The threads of Pulumi's mocks leave an event loop each.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 POOL = "workerPoolSpecs"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def collected() -> Iterator[None]:
-    """Nothing of those loops is left for a later test."""
-    yield
-    forget_loops()
 
 
 def made(root: Path, text: str) -> Graph:

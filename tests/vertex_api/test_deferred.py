@@ -3,7 +3,10 @@
 import subprocess
 import sys
 import textwrap
+import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -81,3 +84,23 @@ def test_messages_are_the_same_afterwards(printed: dict[str, str]) -> None:
 def test_a_missing_package_is_named() -> None:
     with pytest.raises(ModuleNotFoundError, match=r"'google[.]cloud[.]nothing'"):
         defer("google.cloud.nothing")
+
+
+def test_threads_wait_for_a_package_that_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    began, go = (threading.Event() for _ in range(2))
+    monkeypatch.setitem(sys.modules, "events", SimpleNamespace(began=began, go=go))
+    (tmp_path / "slow").mkdir()
+    (tmp_path / "slow" / "__init__.py").write_text("import events\nevents.began.set()\nevents.go.wait(60)\nValue = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    defer("slow")
+    package = sys.modules.pop("slow")
+    monkeypatch.setitem(sys.modules, "slow", package)
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(getattr, package, "Value")
+        assert began.wait(60)
+        second = threads.submit(getattr, package, "Value")
+        wait([second], timeout=0.1)
+        go.set()
+        assert [first.result(60), second.result(60)] == [1, 1]
+    with pytest.raises(AttributeError, match="has no attribute 'value'"):
+        package.value  # noqa: B018

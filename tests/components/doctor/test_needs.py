@@ -1,6 +1,5 @@
 """What doctor takes a stack to make, and where: the same as what the foundation registers, for each of these stacks."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from vertex_training.program import create_foundation
 from vertex_training.stack import Images, Jobs, Packages, Schedules, Sources
 
 from tests import access_page
-from tests.components.targets.gcp.graph import Graph, forget_loops, graph
+from tests.components.targets.gcp.graph import Graph, graph
 from tests.components.targets.gcp.test_foundation import ALL, JOBS, KEY, STACKS, settings, short_module
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -34,12 +33,6 @@ SCHEDULERS = {"scheduling": {"scheduler": {"existing": "s@acme-dev.iam.gservicea
 ATTACHED = {"network": {"attachment": {"existing": "projects/host/regions/europe-west4/networkAttachments/a"}}}
 OWN_BUILDER = {"builder": {"cloudBuild": {"serviceAccount": "b@acme-dev.iam.gserviceaccount.com"}}}
 MORE: list[dict[str, Any]] = [THEIRS, FOREIGN_KEY, SCHEDULERS, {**THEIRS, **SCHEDULERS}, ATTACHED, OWN_BUILDER]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def collected() -> Iterator[None]:
-    yield
-    forget_loops()
 
 
 def place_of(kind: str, inputs: dict[str, Any], needs: Needs) -> Place:

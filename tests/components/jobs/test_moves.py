@@ -1,7 +1,7 @@
 """What runs when something is renamed, relabelled or moved: whole programs against the providers, without an engine."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,7 +29,7 @@ from tests.blocks import taken
 from tests.components.fakes import Ground, start_new_process
 from tests.components.jobs.test_provider import ARGS, PROVIDERS, engine_s
 from tests.components.projects import INCLUDING, load, problems, write
-from tests.components.targets.gcp.graph import forget_loops, graph
+from tests.components.targets.gcp.graph import graph
 from tests.vertex_api.jobs import custom_job, edited
 from vertex_api.names import CUSTOM_JOB
 
@@ -37,12 +37,6 @@ from vertex_api.names import CUSTOM_JOB
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 URN = "urn:pulumi:dev::team::pulumi-python:dynamic/vertex-training:CustomJob::train"
 BY_TYPE: Mapping[str, JobProvider] = {provider.kind.type: provider for provider in PROVIDERS.values()}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _loops() -> Iterator[None]:
-    yield
-    forget_loops()
 
 
 @dataclass

@@ -1,6 +1,5 @@
 """What a program reads of jobs and gives to others: properties, and results that wait, order and rerun."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pulumi
@@ -10,7 +9,7 @@ from vertex_training.errors import DeclarationErrors
 
 from tests.components.fakes import Ground
 from tests.components.jobs.test_provider import ARGS
-from tests.components.targets.gcp.graph import Graph, forget_loops, graph
+from tests.components.targets.gcp.graph import Graph, graph
 from tests.vertex_api.jobs import custom_job, edited, tuning_job
 
 # The threads of Pulumi's mocks leave an event loop each.
@@ -18,12 +17,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 
 RUN = {"name": "projects/p/locations/r/customJobs/1", "state": "JOB_STATE_RUNNING", "page": "https://page"}
 TRIAL = {"id": "3", "parameters": {"rate": 0.1}, "metrics": {"accuracy": 0.9}}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _loops() -> Iterator[None]:
-    yield
-    forget_loops()
 
 
 def searching(ground: Ground, **given: Any) -> HyperparameterTuningJob:

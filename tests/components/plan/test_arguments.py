@@ -1,6 +1,6 @@
 """What a program gives a job: every slip is said in the words of the declarations, before anything is registered."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, cast
 
 import pulumi
@@ -12,19 +12,13 @@ from vertex_training.plan.program import Program
 
 from tests.components.fakes import Ground
 from tests.components.jobs.test_provider import ARGS
-from tests.components.targets.gcp.graph import Graph, forget_loops, graph
+from tests.components.targets.gcp.graph import Graph, graph
 from tests.vertex_api.jobs import custom_job, edited, tuning_job
 
 # The threads of Pulumi's mocks leave an event loop each.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 UNKNOWN = "is not a reference that is allowed here; write ${secrets.NAME} or ${jobs.NAME.RESULT}"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _loops() -> Iterator[None]:
-    yield
-    forget_loops()
 
 
 def problems_of(program: Callable[[], Any]) -> list[str]:

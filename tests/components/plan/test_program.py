@@ -1,7 +1,7 @@
 """One route for a job: the jobs of a program are judged by the rules of the stack, as declared ones, and shown once."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import fields, replace
 from datetime import date
 from math import inf
@@ -25,7 +25,7 @@ from vertex_training.settings.settings import Settings
 from tests.blocks import taken
 from tests.components.fakes import Ground
 from tests.components.projects import CLOUD, CLOUD_INCLUDING, LOCAL, load, problems, write
-from tests.components.targets.gcp.graph import Graph, forget_loops, graph
+from tests.components.targets.gcp.graph import Graph, graph
 from tests.vertex_api.jobs import custom_job, edited, tuning_job
 from vertex_api.estimates.cost import Cost
 from vertex_api.estimates.prices import Money
@@ -42,12 +42,6 @@ GUARDED = """\
 ALLOWED = edited(custom_job(), "jobSpec", "scheduling", to={"timeout": "3600s"}) | {"labels": {"team": "vision"}}
 # n1-standard-4 in us-central1 as docs/cost.md calculates it: 0.25 USD an hour, 0.25 for the hour of its timeout.
 LIMITED = CLOUD + "  vertex-training:guardrails: {maxHourlyCost: 0.6}\n"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _loops() -> Iterator[None]:
-    yield
-    forget_loops()
 
 
 def ground_of(settings: Settings) -> Ground:

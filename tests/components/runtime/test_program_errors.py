@@ -5,7 +5,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,14 @@ from vertex_training.stack import Named
 
 from tests.components.fakes import Ground
 from tests.components.jobs.test_provider import ARGS
-from tests.components.targets.gcp.graph import Graph, forget_loops, graph
+from tests.components.targets.gcp.graph import Graph, graph
 from tests.vertex_api.jobs import custom_job, edited
 
 # The threads of Pulumi's mocks leave an event loop each, and programs that end early coroutines.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
     pytest.mark.filterwarnings("ignore:coroutine:RuntimeWarning"),
+    pytest.mark.usefixtures("sources"),
 ]
 RUN = {"name": "projects/p/locations/r/customJobs/1", "state": "JOB_STATE_RUNNING", "page": "https://page"}
 
@@ -99,19 +100,6 @@ class Half(pulumi.ComponentResource):
 
     def __init__(self, value: Any) -> None:
         super().__init__("team:index:Half", "half", {"value": value})
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _loops() -> Iterator[None]:
-    yield
-    forget_loops()
-
-
-@pytest.fixture(autouse=True)
-def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, text in {"Dockerfile": "FROM scratch\n", "train.py": ""}.items():
-        (tmp_path / name).write_text(text)
-    monkeypatch.chdir(tmp_path)
 
 
 def program(place: str, fail: Callable[[Any], Any]) -> Callable[[], None]:

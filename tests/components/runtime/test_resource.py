@@ -1,6 +1,6 @@
 """Pulumi's options on our resources: each reaches the engine, or is refused with a line that says what to do."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,14 @@ from vertex_training import (
 )
 
 from tests.components.fakes import Ground
-from tests.components.targets.gcp.graph import Graph, forget_loops, graph
+from tests.components.targets.gcp.graph import Graph, graph
 from tests.vertex_api.jobs import custom_job, pipeline, tuning_job
 
 # The threads of Pulumi's mocks leave an event loop each.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.usefixtures("sources"),
+]
 
 PAGE = (Path(__file__).parents[3] / "docs" / "python.md").read_text()
 DYNAMIC: dict[str, Callable[..., Any]] = {
@@ -41,20 +44,6 @@ def scheduled(name: str, opts: pulumi.ResourceOptions, at: Ground) -> Schedule:
 
 
 ALL = {**DYNAMIC, "Schedule": scheduled}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _loops() -> Iterator[None]:
-    yield
-    forget_loops()
-
-
-@pytest.fixture(autouse=True)
-def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A project with a context and a script."""
-    for name, text in {"Dockerfile": "FROM scratch\n", "train.py": ""}.items():
-        (tmp_path / name).write_text(text)
-    monkeypatch.chdir(tmp_path)
 
 
 def made(kind: str, **options: Any) -> Graph:

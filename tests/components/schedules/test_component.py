@@ -1,7 +1,6 @@
 """Schedule and Schedules: what they hand to the target, and what a program's mistakes lead to."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +16,13 @@ from tests.blocks import taken
 from tests.components.fakes import Ground
 from tests.components.projects import INCLUDING, load
 from tests.components.settings.test_declarations import NIGHTLY
-from tests.components.targets.gcp.graph import forget_loops, graph
+from tests.components.targets.gcp.graph import graph
 from tests.vertex_api.jobs import custom_job, edited
 from vertex_api.schedules import RUN_ID, ScheduleRequest
 
 # The threads of Pulumi's mocks leave an event loop each.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 ARGS = ("jobSpec", "workerPoolSpecs", 0, "containerSpec", "args")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def collected() -> Iterator[None]:
-    """Nothing of those loops is left for a later test."""
-    yield
-    forget_loops()
 
 
 def test_declared_schedules_are_registered_with_requests(tmp_path: Path) -> None:

@@ -48,6 +48,10 @@ class Graph:
         return {name: inputs for name, inputs in self.inputs.items() if name.partition("/")[0] == kind}
 
 
+_unforgotten: list[Graph] = []
+"""Those whose event loops may still be there."""
+
+
 def short(urn: str) -> str:
     """`Type/name` of a URN."""
     _, _, types, name = urn.split("::")
@@ -70,6 +74,7 @@ def graph(
     registered, with its former names, it returns the id and the outputs.
     """
     found = found or Graph()
+    _unforgotten.append(found)
 
     class Monitor(mocks.MockMonitor):
         def RegisterResource(self, request: Any) -> Any:  # noqa: N802
@@ -144,6 +149,9 @@ def forget_loops() -> None:
 
     A loop whose sockets are collected before it cannot close them: that is reported as an exception nobody can raise.
     """
+    if not _unforgotten:
+        return
+    _unforgotten.clear()
     ignored = mock.patch("sys.unraisablehook", lambda _: None)
     with ignored, warnings.catch_warnings(action="ignore", category=ResourceWarning):
         gc.collect()

@@ -1,6 +1,6 @@
 """Each component alone: what it creates, under which parent, after what, and that its caller's options win."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pulumi
@@ -26,7 +26,7 @@ from vertex_training.targets.gcp.access import ServiceAgentAccessArgs
 from vertex_training.targets.gcp.project import REQUIRED_APIS, account_email, is_own_account, required_apis
 from vertex_training.targets.gcp.storage import StagingBucketArgs
 
-from tests.components.targets.gcp.graph import Graph, forget_loops, graph
+from tests.components.targets.gcp.graph import Graph, graph
 
 # The threads of Pulumi's mocks leave an event loop each.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -42,13 +42,6 @@ MEMBER = "serviceAccount:train@acme.iam.gserviceaccount.com"
 
 POOL: shapes.ResourcePool = {"machineSpec": {"machineType": "n1-standard-4"}}
 MACHINES: shapes.PersistentResource = {"name": "training", "resourcePools": [POOL]}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def collected() -> Iterator[None]:
-    """Close the event loops, so that no later test warns of them."""
-    yield
-    forget_loops()
 
 
 def agent(service: str) -> str:

@@ -1,6 +1,6 @@
 """A first `up` in a fresh project: whatever Google Cloud refuses there passes, is retried, or has been prepared."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ from vertex_training.settings.settings import Settings
 from vertex_training.targets.gcp.project import retry_pause
 
 from tests.components.projects import load
-from tests.components.targets.gcp.graph import Graph, forget_loops
+from tests.components.targets.gcp.graph import Graph
 from tests.components.targets.gcp.test_foundation import ALL, PEERED, PLAIN, build_foundation_graph
 from tests.standins.gcp.world import World
 
@@ -18,13 +18,6 @@ from tests.standins.gcp.world import World
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 NETWORK = PEERED["peering"]["network"]
 PAGE = (Path(__file__).parents[4] / "docs" / "first-run.md").read_text()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def collected() -> Iterator[None]:
-    """Close the event loops, so that no later test warns of them."""
-    yield
-    forget_loops()
 
 
 def foundation(folder: Path, stack: str = "dev", **keys: Any) -> Graph:

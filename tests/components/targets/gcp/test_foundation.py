@@ -2,7 +2,7 @@
 
 import contextlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from vertex_training.targets.gcp.storage import inside
 
 from tests import access_page
 from tests.components.projects import load
-from tests.components.targets.gcp.graph import Graph, forget_loops, graph
+from tests.components.targets.gcp.graph import Graph, graph
 from tests.components.workflow.schedules import request, scheduled
 from tests.standins.gcp.properties import labels_property, problems
 from vertex_api.schedules import ScheduleRequest
@@ -117,13 +117,6 @@ KNOWN_LATER = {
     "CustomJob": {"run": {"name": "1", "state": "JOB_STATE_PENDING", "page": "", "logs": ""}},
     "Completion": {"results": {"train": {"state": "JOB_STATE_SUCCEEDED"}}},
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def collected() -> Iterator[None]:
-    """Nothing of the mocks' event loops is left for a later test."""
-    yield
-    forget_loops()
 
 
 def settings(folder: Path, jobs: str = JOBS, **stack: Any) -> Settings:

@@ -1,24 +1,15 @@
 """What a stack creates in a private network: names of its own, and a connection that others may share."""
 
-from collections.abc import Iterator
-
 import pytest
 from vertex_training.schema import shapes
 from vertex_training.targets.gcp import JobNetwork
 
-from tests.components.targets.gcp.graph import Graph, forget_loops, graph
+from tests.components.targets.gcp.graph import Graph, graph
 
 # The threads of Pulumi's mocks leave an event loop each.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 NETWORK = "projects/1/global/networks/n"
 THEIRS = "projects/host/regions/europe-west4/networkAttachments/theirs"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def collected() -> Iterator[None]:
-    """Close the event loops, so that no later test warns of them."""
-    yield
-    forget_loops()
 
 
 def network(declared: shapes.Network) -> tuple[Graph, JobNetwork]:

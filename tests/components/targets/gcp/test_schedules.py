@@ -2,7 +2,6 @@
 
 import base64
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 from vertex_training.errors import DeclarationErrors
 
 from tests import access_page
-from tests.components.targets.gcp.graph import Graph, forget_loops
+from tests.components.targets.gcp.graph import Graph
 from tests.components.targets.gcp.test_first_run import bring_up
 from tests.components.targets.gcp.test_foundation import KEY, build_foundation_graph, list_upstream, settings
 from tests.components.workflow.schedules import scheduled
@@ -35,13 +34,6 @@ MADE = {
     WORKFLOW,
     STARTER,
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def collected() -> Iterator[None]:
-    """Nothing of the mocks' event loops is left for a later test."""
-    yield
-    forget_loops()
 
 
 def job(*args: str) -> ScheduledJob:
