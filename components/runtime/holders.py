@@ -139,6 +139,12 @@ class Holders:
         """Return whether a resource that has no state yet comes into a stack which others are in already."""
         return bool(self._seen) and urn not in self._seen
 
+    def moved_from(self, urn: str, id_: str) -> str:
+        """Return the URN under which the state has what a new resource is to have; "" if there is none."""
+        state = self.own_state(urn) if self.is_new(urn) else None
+        recorded = state.ids.get(id_, ()) if state else ()
+        return recorded[0] if recorded and urn not in recorded else ""
+
     def goes_on(self, name: str, urn: str) -> None:
         """Print, once in a run, that something goes on under another URN."""
         if urn not in self._told:

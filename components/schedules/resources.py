@@ -40,8 +40,10 @@ class EmulatorScheduleProvider(Provider):
 
     input_names = (*_IDENTITY, *_REQUEST)
 
-    def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.CheckResult:
+    def check(self, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.CheckResult:
         inputs = {name: news[name] for name in self.input_names if name in news}
+        if _moved_from(olds, news):
+            holders.current().goes_on(news["scheduleId"], engine.requested_urn())
         return dynamic.CheckResult(inputs, [*_check_jobs(inputs)])
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
@@ -91,6 +93,14 @@ class EmulatorSchedule(DynamicResource):
         )
 
 
+def _moved_from(olds: Mapping[str, Any], news: Mapping[str, Any]) -> str:
+    """Return the URN under which the state has the schedule of a resource that is new; "" if there is none."""
+    held, urn = holders.current(), engine.requested_urn()
+    if olds:
+        held.see(urn)
+    return "" if olds else held.moved_from(urn, str(news.get("scheduleId")))
+
+
 def _check_jobs(inputs: Mapping[str, Any]) -> Iterator[dynamic.CheckFailure]:
     """Find the guardrails that the jobs of a schedule break, as far as they are known."""
     jobs = inputs.get("jobs")
@@ -122,8 +132,16 @@ class ScheduleStatusProvider(Provider):
 
     input_names = ("parent", "scheduleId", "cron", "timeZone", "paused", "jobs")
 
-    def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.CheckResult:
-        return dynamic.CheckResult({name: news[name] for name in self.input_names if name in news}, [])
+    def check(self, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.CheckResult:
+        failures = []
+        if other := _moved_from(olds, news):
+            where = holders.tail(other).replace(f"${ScheduleStatus.__name__}", "")
+            reason = (
+                f"{news['scheduleId']}: is {where} in the state, and Google Cloud has its workflow once; to go on with "
+                "it, give the Schedule aliases=[pulumi.Alias(parent=…)] with the parent that it had, None for the stack"
+            )
+            failures.append(dynamic.CheckFailure("scheduleId", reason))
+        return dynamic.CheckResult({name: news[name] for name in self.input_names if name in news}, failures)
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
         return dynamic.CreateResult(props["scheduleId"], {**props, "status": _status(props)})

@@ -8,6 +8,7 @@ import yaml
 from vertex_training.review.granted import ENDPOINT_VARIABLE
 
 from tests.engine.project import CHECKOUT, Project
+from tests.standins import training
 from tests.standins.gcp import server
 from tests.vertex_emulator.running import IMAGE, RunningEmulator
 
@@ -22,11 +23,11 @@ GCP: dict[str, Any] = {
 
 
 class CloudProject(Project):
-    """A project whose stack `dev` is for Google Cloud; `vertex` is the emulator that takes its jobs."""
+    """A project whose stack `dev` is for Google Cloud; `vertex` takes its jobs: the emulator, or a stand-in for it."""
 
-    def __init__(self, folder: Path, vertex: RunningEmulator, name: str = "dev") -> None:
+    def __init__(self, folder: Path, vertex: RunningEmulator | training.Training, name: str = "dev") -> None:
         super().__init__(folder, name)
-        self.vertex = vertex
+        self.vertex: Any = vertex
         self.record = folder / "record.jsonl"
         program = yaml.safe_load((self.root / "Pulumi.yaml").read_text())
         program["plugins"] = {"providers": [{"name": "gcp", "path": str(STANDIN)}]}

@@ -1,11 +1,15 @@
 """Twenty jobs that have run, and each move of docs/moving.md with Pulumi's engine: what was submitted, and deleted."""
 
 import copy
+import shutil
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import yaml
 
+from tests.blocks import taken
+from tests.engine.cloud import GCP, CloudProject
 from tests.engine.project import Project
 from tests.standins import training
 
@@ -19,14 +23,18 @@ def job(name: str, *arguments: str) -> dict[str, Any]:
 class Renaming:
     """A project of jobs that have run; `server` stands in for the emulator."""
 
-    def __init__(self, project: Project, server: training.Training) -> None:
+    def __init__(self, project: Project, server: training.Training, jobs: int = 20, *, scheduled: bool = False) -> None:
         self.project, self.server = project, server
-        jobs = {f"job{number}": job(f"job{number}", f"--seed={number}") for number in range(18)}
-        self.jobs = {"a": job("a"), "b": job("b", "--model=${jobs.a.modelDir}", "${jobs.a.name}"), **jobs}
+        seeded = {f"job{number}": job(f"job{number}", f"--seed={number}") for number in range(jobs - 2)}
+        self.jobs = {"a": job("a"), "b": job("b", "--model=${jobs.a.modelDir}", "${jobs.a.name}"), **seeded}
+        self.schedules: dict[str, Any] = {}
+        if scheduled:
+            self.jobs["later"] = job("later") | {"lifecycle": {"run": "scheduled"}}
+            self.schedules = {"nightly": {"cron": "0 2 * * *", "job": "later"}}
         self.up()
 
     def declare(self) -> None:
-        self.project.declarations = {"customJobs": self.jobs}
+        self.project.declarations = {"customJobs": self.jobs, "schedules": self.schedules}
         self.project.declare()
 
     def up(self, *options: str, fails: bool = False) -> str:
@@ -140,3 +148,90 @@ def test_a_job_in_another_stack_goes_on(moving: Renaming) -> None:
     assert moving.submitted() == []
     assert id_ in moving.server.jobs
     project.assert_no_changes("--refresh")
+
+
+BEFORE, AFTER = taken("docs/moving.md", "yaml")[2:4]
+"""What of the page a stack has before its rename, and after it."""
+
+
+PREFIXED = """\
+import pulumi
+import vertex_training as vt
+
+below = pulumi.ComponentResource("team:index:Squad", "below")
+opts = pulumi.ResourceOptions(parent=%s, aliases=[pulumi.Alias(parent=None)])
+vt.TrainingStack("training", {"prefix": "east-", "formerly": ""}, opts)
+"""
+
+
+def settings(block: str) -> dict[str, Any]:
+    """Return the settings of a block of the page, with the names that are ours."""
+    text = block.replace("team-dev", "vertex-training-dev").replace("team/dev", "vertex-training/dev")
+    return dict(yaml.safe_load(text.replace("acme-", "acme-dev-"))["config"])
+
+
+@pytest.fixture(scope="class")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Renaming]:
+    folder = tmp_path_factory.mktemp("cloud")
+    with training.serve(folder / "vertex") as server:
+        project = CloudProject(folder, server)
+        cloud = Renaming(project, server, jobs=3, scheduled=True)
+        cloud.submitted()
+        yield cloud
+
+
+class TestCloud:
+    """A stack of the target gcp with jobs that have run and a schedule; each test goes on from the one before it."""
+
+    def test_a_renamed_stack_runs_nothing(self, cloud: Renaming) -> None:
+        project = cloud.project
+        project.stack |= settings(BEFORE)
+        cloud.declare()
+        project.assert_no_changes()
+        project.pulumi("stack", "rename", "--stack", "dev", "prod")
+        project.name = "prod"
+        project.stack |= settings(AFTER)
+        cloud.declare()
+        steps = project.steps()
+        jobs = [(step["op"], step["name"], step["changed"]) for step in steps if step["type"] == "CustomJob"]
+        assert jobs == [("update", name, ["owner"]) for name in ("a", "b", "job0")]
+        assert {step["op"] for step in steps} <= {"update", "create"}
+        cloud.up()
+        assert cloud.submitted() == []
+        project.assert_no_changes("--refresh")
+
+    def test_another_prefix_runs_nothing(self, cloud: Renaming) -> None:
+        project = cloud.project
+        (project.root / "__main__.py").write_text(PREFIXED % "None")
+        cloud.up()
+        assert cloud.submitted() == []
+        project.assert_no_changes("--refresh")
+
+    def test_a_project_becomes_two_as_its_stack_moves_into_a_component(self, cloud: Renaming) -> None:
+        project, second = cloud.project, copy.copy(cloud.project)
+        second.root, second.name = project.root.parent / "second", "there"
+        shutil.copytree(project.root, second.root, symlinks=True)
+        program = second.root / "Pulumi.yaml"
+        program.write_text(program.read_text().replace("name: vertex-training", "name: second"))
+        (second.root / "__main__.py").write_text("import vertex_training\n\nvertex_training.run()\n")
+        second.pulumi("stack", "init", "--secrets-provider", "passphrase", "there")
+        second.stack = GCP | {
+            "vertex-training:bucket": {"existing": "acme-dev-vertex-training-dev"},
+            "vertex-training:identity": {"existing": "vertex-training-dev@acme-dev.iam.gserviceaccount.com"},
+        }
+        id_, urn = cloud.state()["east-job0"]
+        moved = cloud.jobs.pop("job0")
+        second.declarations = {"customJobs": {"other": job("other"), "east-job0": moved | {"formerly": "east-job0"}}}
+        second.declare()
+        source, dest = "organization/vertex-training/prod", "organization/second/there"
+        project.pulumi("state", "move", "--yes", "--source", source, "--dest", dest, urn)
+        second.up()
+        assert cloud.submitted() == ["POST another"], "the job that the project had before"
+        assert second.resources()["east-job0"]["id"] == id_
+        second.assert_no_changes("--refresh")
+        (project.root / "__main__.py").write_text(PREFIXED % "below")
+        cloud.up()
+        assert cloud.submitted() == []
+        assert id_ in cloud.server.jobs
+        assert "::team:index:Squad$" in cloud.state()["east-a"][1]
+        cloud.project.assert_no_changes("--refresh")

@@ -18,7 +18,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from tests.engine.moving.project import KINDS, Moving, job
+from tests.engine.moving.project import KINDS, Moving, job, serve
 from tests.faults.engine_kills import PROVIDER, descendants
 from tests.standins import training
 
@@ -31,18 +31,17 @@ def kill(kills: int, seed: int) -> list[str]:
     """Kill so many times; what is wrong after that."""
     dice, wrong = random.Random(seed), []
     folder = Path(tempfile.mkdtemp(prefix="vertex-urn-kills-"))
-    moving = Moving(folder)
     rows = [job(f"{kind}-{state}", kind, state) for kind in KINDS for state in training.STATES]
-    with training.serve(moving.project.data) as server:
-        moving.server = server
-        moving.lay(*rows, schedules={"nightly": ""})
+    with serve(folder) as moving:
+        server = moving.server
+        moving.lay(*rows, schedules={"nightly": {}})
         moving.project.up()
         before, whole = moving.ids(), set(server.jobs)
         moving.changes()
         done = 0
         while done < kills:
             rows = [{**row, "squad": dice.choice(["", "squad", "other"])} for row in rows]
-            moving.lay(*rows, schedules={"nightly": dice.choice(["", "squad"])})
+            moving.lay(*rows, schedules={"nightly": {"squad": dice.choice(["", "squad"])}})
             victim = _disturb(moving, dice)
             done += victim is not None
             moving.project.up()

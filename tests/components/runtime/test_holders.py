@@ -54,6 +54,14 @@ def test_the_last_of_two_holders_is_the_last(asked: Path) -> None:
     ]
 
 
+def test_a_new_resource_comes_from_the_recorded_one(asked: Path) -> None:
+    run, third = Holders(), OLD.replace("train", "third")
+    assert run.moved_from(third, JOB) == "" and not asked.exists(), "all is new"
+    run.see(OLD)
+    assert [run.moved_from(urn, JOB) for urn in (third, OLD, NEW)] == [OLD, "", ""]
+    assert run.moved_from(third, "another") == ""
+
+
 def test_what_this_run_has_made_counts(asked: Path) -> None:
     run = Holders()
     run.take(third := OLD.replace("train", "third"), JOB)

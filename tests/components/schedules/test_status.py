@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from vertex_training.runtime import engine, holders
 from vertex_training.schedules.resources import (
     ScheduleStatusProvider,
     execution_status,
@@ -152,6 +153,21 @@ def test_an_api_that_does_not_answer_is_one_line(api: FakeClient) -> None:
     api.failing["list"] = Unavailable("try later")
     with pytest.raises(Exception, match="team_dev_nightly: its runs are not read: try later"):
         ScheduleStatusProvider().create(PROPS)
+
+
+def test_a_schedule_that_moves_without_an_alias_is_refused(
+    recorded: holders.State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = "urn:pulumi:dev::team::vertex-training:index:Schedule$pulumi-python:dynamic/vertex-training:ScheduleStatus::n"
+    recorded.ids["team_dev_nightly"] = [old]
+    urns = [old, old.replace("::vertex", "::team:index:Squad$vertex")]
+    monkeypatch.setattr(engine, "requested_urn", lambda: urns[0])
+    provider = ScheduleStatusProvider()
+    assert provider.check(PROPS, PROPS).failures == []
+    assert provider.check({}, PROPS).failures == [], "--replace"
+    urns.pop(0)
+    (failure,) = provider.check({}, PROPS).failures
+    assert failure.reason.startswith("team_dev_nightly: is Schedule::n in the state, and Google Cloud has its workflow")
 
 
 def test_the_next_time_is_in_utc() -> None:

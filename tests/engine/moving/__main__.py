@@ -58,16 +58,18 @@ def squad(name: str | None) -> Squad | None:
     return squads.get(name or "")
 
 
+def options(row: dict[str, Any]) -> pulumi.ResourceOptions:
+    aliases = [pulumi.Alias(**row["alias"])] if "alias" in row else None
+    return pulumi.ResourceOptions(parent=squad(row.get("squad")), aliases=aliases, **row.get("options", {}))
+
+
 if LAYOUT.get("stack") is not None:
     below = Squad("below") if LAYOUT["stack"] == "below" else None
     vt.TrainingStack("training", LAYOUT.get("args"), pulumi.ResourceOptions(parent=below))
 for row in LAYOUT["jobs"]:
     cls, make = KINDS[row["kind"]]
-    opts = pulumi.ResourceOptions(parent=squad(row.get("squad")), **row.get("options", {}))
-    if alias := row.get("alias"):
-        opts.aliases = [pulumi.Alias(**alias)]
-    cls(row["name"], make(row), opts=opts, lifecycle=row.get("lifecycle"))
-for name, where in LAYOUT.get("schedules", {}).items():
+    cls(row["name"], make(row), opts=options(row), lifecycle=row.get("lifecycle"))
+for name, row in LAYOUT.get("schedules", {}).items():
     template = vt.JobTemplate(vt.CustomJob, custom({"shown": "nightly", "argument": "a"}))
     args: vt.ScheduleArgs = {"cron": "0 2 * * *", "jobs": {"train": template}}
-    vt.Schedule(name, args, opts=pulumi.ResourceOptions(parent=squad(where)))
+    vt.Schedule(name, args, opts=options(row))

@@ -2,9 +2,12 @@
 
 import json
 import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.engine.cloud import CloudProject
 from tests.engine.project import CHECKOUT, Project
 from tests.standins import training
 
@@ -12,16 +15,20 @@ KINDS = ("custom", "tuning", "pipeline")
 
 
 class Moving:
-    """A project of jobs that run nowhere; `server` stands in for the emulator."""
+    """A project of jobs that run nowhere; `server` stands in for the emulator, or for Vertex AI."""
 
-    def __init__(self, folder: Path) -> None:
-        self.project = Project(folder)
+    def __init__(self, project: Project, server: training.Training) -> None:
+        self.project, self.server = project, server
         shutil.copy(CHECKOUT / "tests" / "engine" / "moving" / "__main__.py", self.project.root)
         self.project.declarations = {}
         del self.project.stack["vertex-training:include"]
         self.project.declare()
         self.layout: dict[str, Any] = {"jobs": []}
-        self.server: training.Training
+
+    @property
+    def is_cloud(self) -> bool:
+        """Whether the target is gcp."""
+        return isinstance(self.project, CloudProject)
 
     def lay(self, *rows: dict[str, Any], **layout: Any) -> None:
         """Write what the program creates."""
@@ -59,3 +66,16 @@ class Moving:
 def job(name: str, kind: str = "custom", state: str = "running", **more: Any) -> dict[str, Any]:
     """Return a job of the program's layout, that stays in a state."""
     return {"name": name, "shown": f"{name}-{state}", "argument": "a", "kind": kind, **more}
+
+
+@contextmanager
+def serve(folder: Path, target: str = "local") -> Iterator[Moving]:
+    """Yield a project of a target below a folder, whose jobs run nowhere."""
+    with ExitStack() as stack:
+        if target == "local":
+            project = Project(folder)
+            server = stack.enter_context(training.serve(project.data))
+        else:
+            server = stack.enter_context(training.serve(folder / "vertex"))
+            project = CloudProject(folder, server)
+        yield Moving(project, server)
