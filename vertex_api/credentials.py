@@ -120,6 +120,29 @@ def fetch_token() -> str:
     return str(credentials.token)
 
 
+def personal_token(credentials: Any) -> str:
+    """Return an access token that tells whose it is, if there is one: of a person, with all scopes of the log-in.
+
+    A token that is asked for with a scope of its own, as those of `load` are, has no other, not even that of the
+    e-mail (google-auth, `refresh_grant` of google/oauth2/_client.py). Raises GoogleAuthError.
+    """
+    from google.auth.transport.requests import Request
+    from google.oauth2.credentials import Credentials
+
+    if not isinstance(credentials, Credentials) or not credentials.refresh_token:
+        return str(credentials.token)
+    person = Credentials(
+        None,
+        refresh_token=credentials.refresh_token,
+        token_uri=credentials.token_uri,
+        client_id=credentials.client_id,
+        client_secret=credentials.client_secret,
+        rapt_token=credentials.rapt_token,
+    )
+    person.refresh(Request())
+    return str(person.token)
+
+
 def explain(error: Exception) -> str:
     """Return what to do about a GoogleAuthError, in one line without anything secret."""
     identity = _identity()

@@ -1,23 +1,37 @@
 """The checks: each looks at one thing in the cloud, beside the others, and yields what is wrong there."""
 
 import re
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from vertex_api import credentials
-from vertex_api.estimates.quota import METRIC_PREFIX, SERVICE, find_shortages, granted_quota, show_grant
+from vertex_api.estimates.quota import (
+    METRIC_PREFIX,
+    SERVICE,
+    UNKNOWN_METRIC,
+    find_shortages,
+    granted_limit,
+    quota_id,
+    show_grant,
+)
 
-from .cloud import ApiOff, Cloud, LookUpFailed, NotAllowed, NotFound, NotSignedIn, QuotaProjectRefused
+from .cloud import ApiOff, Cloud, LookUpFailed, NotAllowed, NotFound, NotSignedIn, QuotaProjectRefused, Unclear
 from .needs import Needs
-from .rules import CHECKS, Finding, Place, found
+from .reads import Reads, members_of
+from .rules import CHECKS, POWERS, UNNAMED, Finding, Place, found
 
 _FIRST_APIS = ("cloudresourcemanager", "serviceusage")
-_MAX_PAGES = 50
 _THREADS = 32
+_OF_OWNERS = frozenset(["storage.buckets.setIamPolicy", "storage.objects.create"])
+"""What roles/owner lacks of the deployer's permissions (IAM's page "Basic roles"), and has on each new bucket."""
+_OWNERSHIP = ("resourcemanager.projects.delete", "resourcemanager.projects.setIamPolicy", "storage.buckets.create")
+"""No other predefined role of a project has all of these."""
 _CONTINENTS = frozenset(["us", "northamerica", "southamerica", "europe", "asia", "australia", "africa", "me"])
+_OUTSIDE_EU = frozenset(["europe-west2", "europe-west6"])
+"""London and Zurich, which in:eu-locations does not have."""
 _RESTRICTED = ("aiplatform", "artifactregistry", "cloudbuild", "cloudkms", "compute", "secretmanager", "storage")
 """APIs of stacks that a list of allowed services has to name (page "Restrict resource usage")."""
 _KEYED = {"aiplatform": "kmsKey", "artifactregistry": "registry.kmsKey", "storage": "bucket.kmsKey"}
@@ -46,6 +60,7 @@ class Checks:
             ("registry", self._registry),
             *(("keys", partial(self._key, *each)) for each in self._needs.keys.items()),
             *(("secrets", partial(self._secret, place)) for place in self._needs.secrets),
+            *(("data", look) for look in Reads(self._needs, self._cloud, self._ids).looks()),
             ("network", self._peering),
             ("network", self._attachment),
             ("tensorboard", self._tensorboard),
@@ -92,8 +107,18 @@ class Checks:
             raise
         for role, permissions in roles.items():
             if missing := [each for each in permissions if each not in held]:
+                if place == self._needs.own and {*missing} <= _OF_OWNERS and self._is_owner(held):
+                    continue
                 command, listed = place.grant(role, self._member), ", ".join(missing)
-                yield found("role-missing", permissions=listed, place=place, command=command, member=self._member)
+                ids = {"place": str(place), "member": self._member}
+                yield found("role-missing", command, POWERS.get(role, ""), permissions=listed, **ids)
+
+    def _is_owner(self, held: set[str]) -> bool:
+        """Whether the caller owns the project: with what it creates in it come grants to all owners.
+
+        Cloud Storage's page "Predefined ACLs" and the default policy of a bucket, `projectOwner:`.
+        """
+        return {*_OWNERSHIP} <= held | self._cloud.permissions(self._needs.own, [*_OWNERSHIP])
 
     def _submitters(self) -> Iterator[Finding]:
         """Whether the deployer may act as the accounts that the stack creates, for which a grant is made with them."""
@@ -105,8 +130,11 @@ class Checks:
         if not created or has_group or self._member in members:
             return
         act_as = "iam.serviceAccounts.actAs"
-        if act_as not in self._cloud.permissions(self._needs.own, [act_as]):
-            yield found("submitter-missing", account=", ".join(created), index=len(members), **self._ids)
+        if act_as in self._cloud.permissions(self._needs.own, [act_as]):
+            return
+        if self._member == UNNAMED:
+            raise Unclear(f"whether identity.submitters names {UNNAMED} is not known")
+        yield found("submitter-missing", account=", ".join(created), index=len(members), **self._ids)
 
     def _project_grants(self) -> Iterator[Finding]:
         """What docs/access.md leaves to others in the stack's project."""
@@ -114,19 +142,42 @@ class Checks:
         own_existing = needs.account if "existing" in identity and not needs.has_foreign_account else None
         if identity.get("agentRoles", True) and not own_existing:
             return
-        members = self._members("cloudresourcemanager", f"projects/{needs.project}", needs.own)
         agent = self._agents(needs.number).vertex
-        if not identity.get("agentRoles", True) and agent not in members:
-            yield found("agent-role", project=needs.project, member=agent, role="roles/aiplatform.serviceAgent")
-        if own_existing and f"serviceAccount:{own_existing}" not in members:
-            yield found("account-role", account=own_existing, role="roles/logging.logWriter", project=needs.project)
+        if not identity.get("agentRoles", True):
+            ids = {"project": needs.project, "member": agent, "role": "roles/aiplatform.serviceAgent"}
+            yield from self._ungranted("agent-role", agent, needs.project, **ids)
+        if own_existing:
+            ids = {"account": own_existing, "role": "roles/logging.logWriter", "project": needs.project}
+            yield from self._ungranted("account-role", f"serviceAccount:{own_existing}", needs.project, **ids)
 
     def _attachment_grant(self) -> Iterator[Finding]:
+        """The page "Set up a Private Service Connect interface": in its section on Shared VPC, the subnetwork."""
         owner, agent = self._needs.network_project, self._agents(self._needs.number).vertex
-        if self._needs.attachment and owner:
-            place = Place("project", owner)
-            if agent not in self._members("cloudresourcemanager", f"projects/{owner}", place):
-                yield found("attachment-grant", project=owner, member=agent)
+        if owner is None or not self._needs.attachment:
+            return
+        ids = {"project": owner, "member": agent}
+        if "existing" in self._needs.attachment:
+            yield from self._ungranted("attachment-grant", agent, owner, **ids)
+        elif place := self._needs.subnetwork:
+            policy = self._cloud.get("compute", f"{place.name}/getIamPolicy", place)
+            if agent not in members_of(policy):
+                ids |= {"name": place.parts["subnetworks"], "region": self._needs.region}
+                yield from self._ungranted("subnetwork-grant", agent, owner, **ids)
+
+    def _ungranted(self, rule: str, member: str, project: str, /, **ids: str) -> Iterator[Finding]:
+        """Look whether a member has a role in a project, by its own policy or by that of a folder above it."""
+        if member in self._members("cloudresourcemanager", f"projects/{project}", Place("project", project)):
+            return
+        unread: list[str] = []
+        answer = self._cloud.ask("cloudresourcemanager", f"projects/{project}:getAncestry", Place("project", project))
+        for resource in (each["resourceId"] for each in answer.get("ancestor", [])):
+            name = f"{resource['type']}s/{resource['id']}"
+            try:
+                if resource["type"] != "project" and member in self._members("hierarchy", name):
+                    return
+            except LookUpFailed:
+                unread.append(name)
+        yield found(rule, unread=" and ".join(unread), **ids)
 
     def _registry_key_grant(self) -> Iterator[Finding]:
         """The owner of a repository elsewhere grants the key to the agent there, whose number is looked up."""
@@ -136,12 +187,12 @@ class Checks:
             agent = self._agents(str(number["projectNumber"])).artifact_registry
             place = Place("key", key)
             policy = self._cloud.get("cloudkms", f"{key}:getIamPolicy", place)
-            if agent not in _members(policy):
+            if agent not in members_of(policy):
                 command = place.grant("roles/cloudkms.cryptoKeyEncrypterDecrypter", agent)
                 yield found("registry-key-grant", key=key, command=command)
 
-    def _members(self, api: str, name: str, place: Place) -> set[str]:
-        return _members(self._cloud.ask(api, f"{name}:getIamPolicy", place))
+    def _members(self, api: str, name: str, place: Place | None = None) -> set[str]:
+        return members_of(self._cloud.ask(api, f"{name}:getIamPolicy", place))
 
     def _agents(self, number: str) -> Any:
         from ..targets.gcp.project import ServiceAgents
@@ -149,8 +200,7 @@ class Checks:
         return ServiceAgents(number)
 
     def _account(self, email: str) -> Iterator[Finding]:
-        match = re.fullmatch(r"([^@]+)@([^@.]+)\.iam\.gserviceaccount\.com", email)
-        id_, project = match.groups() if match else (email, self._needs.project)
+        id_, project = email.partition("@")[0], account_project(email)
         ids = {"account": email, "id": id_, "project": project}
         try:
             account = self._cloud.get("iam", f"projects/-/serviceAccounts/{email}", Place("account", email))
@@ -185,7 +235,7 @@ class Checks:
         access = there.get("iamConfiguration", {}).get("uniformBucketLevelAccess", {})
         folders = needs.settings.plan.folders
         if not access.get("enabled") and folders and "/" not in folders.others:
-            yield found("bucket-uniform", **ids)
+            yield found("bucket-uniform", index=len(bucket.get("writableFolders", [])), **ids)
 
     def _registry(self) -> Iterator[Finding]:
         place = self._needs.repository
@@ -213,9 +263,12 @@ class Checks:
             return
         primary = answer.get("primary", {})
         if primary.get("state") != "ENABLED":
-            verb = "restore" if primary.get("state") == "DESTROY_SCHEDULED" else "enable"
-            version = primary.get("name", "VERSION").rpartition("/")[2]
-            yield found("key-disabled", state=primary.get("state", "missing"), verb=verb, version=version, **ids)
+            state, version = primary.get("state", "missing"), primary.get("name", "VERSION").rpartition("/")[2]
+            finding = found("key-disabled", state=state, version=version, **ids)
+            if state == "DESTROY_SCHEDULED":  # a version that is restored is disabled at first
+                restore = finding.remedy.replace("versions enable", "versions restore", 1)
+                finding = replace(finding, remedy=f"{restore} && {finding.remedy}")
+            yield finding
 
     def _secret(self, place: Place) -> Iterator[Finding]:
         yield from self._missing("secret-missing", "secretmanager", place.name, place)
@@ -252,20 +305,19 @@ class Checks:
 
     def _attachment(self) -> Iterator[Finding]:
         """The page "Set up a Private Service Connect interface for Vertex AI resources"."""
-        attachment, region, project = self._needs.attachment, self._needs.region, self._needs.project
+        attachment, region = self._needs.attachment, self._needs.region
         if name := attachment.get("existing"):
             place = Place("project", name.split("/")[1])
             yield from self._missing("attachment-missing", "compute", name, place, region=region)
-        if name := attachment.get("subnetwork"):
-            name = name[name.index("projects/") :] if "projects/" in name else None
-            full = name or f"projects/{project}/regions/{region}/subnetworks/{attachment['subnetwork']}"
-            place = Place("project", full.split("/")[1])
-            yield from self._missing("subnetwork-missing", "compute", full, place, region=region)
+        if subnetwork := self._needs.subnetwork:
+            place = Place("project", subnetwork.parts["projects"])
+            yield from self._missing("subnetwork-missing", "compute", subnetwork.name, place, region=region)
 
     def _tensorboard(self) -> Iterator[Finding]:
         if name := self._needs.cloud.get("tensorboard", {}).get("existing"):
             place = Place("project", name.split("/")[1])
-            yield from self._missing("tensorboard-missing", "aiplatform", name, place, region=self._needs.region)
+            ids = {"region": self._needs.region, "stack": self._stack}
+            yield from self._missing("tensorboard-missing", "aiplatform", name, place, **ids)
 
     def _channels(self) -> Iterator[Finding]:
         for channel in self._needs.cloud.get("alerts", {"channels": []})["channels"]:
@@ -274,31 +326,33 @@ class Checks:
                 yield from self._missing("channel-missing", "monitoring", channel, place)
 
     def _quota(self) -> Iterator[Finding]:
-        """Jobs that alone need more than is granted (Cloud Quotas' REST reference, quotaInfos)."""
+        """Jobs that alone need more than is granted."""
         needs, region = self._needs, self._needs.region
         wanted = {
             job: {f"{METRIC_PREFIX}{name}": amount for name, amount in amounts.items()}
             for job, amounts in needs.settings.plan.quotas.items()
         }
-        metrics = {metric for amounts in wanted.values() for metric in amounts}
+        named = (metric for amounts in wanted.values() for metric in amounts)
+        metrics = sorted({metric for metric in named if not metric.endswith(UNKNOWN_METRIC)})
         if not metrics:
             return
-        infos: list[dict[str, Any]] = []
-        query: dict[str, Any] = {"pageSize": 1000}
-        for _ in range(_MAX_PAGES):
-            path = f"projects/{needs.project}/locations/global/services/{SERVICE}/quotaInfos"
-            page = self._cloud.get("cloudquotas", path, **query)
-            infos += [info for info in page.get("quotaInfos", []) if info.get("metric") in metrics]
-            if not page.get("nextPageToken"):
-                break
-            query["pageToken"] = page["nextPageToken"]
-        ids = {info["metric"]: info["quotaId"] for info in reversed(infos)}
-        for shortage in find_shortages(wanted, granted_quota(infos, region)):
+        granted: dict[str, float] = {}
+        with ThreadPoolExecutor(_THREADS) as pool:
+            for metric, limit in zip(metrics, pool.map(self._granted, metrics), strict=True):
+                granted |= {} if limit is None else {metric: limit}
+        email = self._member.removeprefix("user:") if self._member.startswith("user:") else "EMAIL"
+        for shortage in find_shortages(wanted, granted):
             if shortage.is_by_job:
                 jobs = ", ".join(f"{job} (needs {amount})" for job, amount in shortage.needed_by_job.items())
-                granted, needed = show_grant(shortage.granted), max(shortage.needed_by_job.values())
-                values = {"jobs": jobs, "granted": granted, "needed": needed, "quota": ids[shortage.metric]}
-                yield found("quota-short", metric=shortage.metric, region=region, project=needs.project, **values)
+                values = {"jobs": jobs, "granted": show_grant(shortage.granted), "email": email, "region": region}
+                values |= {"metric": shortage.metric, "quota": quota_id(shortage.metric), "project": needs.project}
+                yield found("quota-short", needed=max(shortage.needed_by_job.values()), **values)
+
+    def _granted(self, metric: str) -> float | None:
+        try:
+            return granted_limit(self._cloud.quota(SERVICE, metric), self._needs.region)
+        except NotFound:
+            return None  # as for a metric that is not the project's
 
     def _policies(self) -> Iterator[Callable[[], Iterator[Finding]]]:
         """Yield a look at each constraint that may refuse something of this stack."""
@@ -324,27 +378,20 @@ class Checks:
         path = f"projects/{place.name}:getEffectiveOrgPolicy"
         return self._cloud.ask("cloudresourcemanager", path, place, constraint=f"constraints/{constraint}")
 
-    def _allow(self, constraint: str, policy: Mapping[str, Any], value: str) -> str:
-        """Return the command that adds to the allowed values; what is denied, nobody can allow below."""
-        group, project = "gcloud resource-manager org-policies", shlex.quote(self._needs.project)
-        if _allowed(policy):
-            return f"{group} allow {constraint} {shlex.quote(value)} --project={project}"
-        return f"{group} describe {constraint} --effective --project={project}"
-
     def _locations(self) -> Iterator[Finding]:
         """The page "Restricting resource locations", with its value groups."""
         policy = self._policy("gcp.resourceLocations")
         registry = self._needs.cloud["registry"]
         locations = [self._needs.region, *([registry["location"]] if "location" in registry else [])]
         for location in dict.fromkeys(locations):
-            continent = location.partition("-")[0]
-            groups = {continent, *(["eu"] if continent == "europe" else [])}
+            groups = {continent := location.partition("-")[0]}
+            groups |= {"northamerica"} if continent == "us" else set()
+            groups |= {"eu"} if continent == "europe" and location not in _OUTSIDE_EU else set()
             names = {location, *(f"in:{each}-locations" for each in (location, *groups))}
             # Of other groups, such as in:canada-locations, it is not known here which regions they have.
             unknown = {each for each in _allowed(policy) if each.startswith("in:") and not _is_understood(each)}
             if not allows(policy, names | unknown):
-                command = self._allow("gcp.resourceLocations", policy, f"in:{location}-locations")
-                yield found("location-refused", location=location, command=command)
+                yield found("location-refused", location=location, value=f"in:{location}-locations", **self._ids)
 
     def _services(self) -> Iterator[Finding]:
         from ..targets.gcp.project import required_apis
@@ -352,8 +399,7 @@ class Checks:
         policy = self._policy("gcp.restrictServiceUsage")
         for api in sorted(required_apis(self._needs.cloud) & {*_RESTRICTED}):
             if not allows(policy, {f"{api}.googleapis.com"}):
-                command = self._allow("gcp.restrictServiceUsage", policy, f"{api}.googleapis.com")
-                yield found("service-refused", api=f"{api}.googleapis.com", command=command)
+                yield found("service-refused", api=f"{api}.googleapis.com", **self._ids)
 
     def _required_keys(self, created: Mapping[str, bool]) -> Iterator[Finding]:
         policy = self._policy("gcp.restrictNonCmekServices")
@@ -368,17 +414,20 @@ class Checks:
         unknown = {each for each in _allowed(policy) if not each.startswith(("projects/", "under:projects/"))}
         for owner in sorted({key.split("/")[1] for key in self._needs.keys.values()}):
             if not allows(policy, {f"projects/{owner}", f"under:projects/{owner}"} | unknown):
-                command = self._allow("gcp.restrictCmekCryptoKeyProjects", policy, f"under:projects/{owner}")
-                yield found("key-refused", owner=owner, command=command)
+                yield found("key-refused", owner=owner, **self._ids)
 
     def _new_accounts(self) -> Iterator[Finding]:
         if _is_enforced(self._policy("iam.disableServiceAccountCreation")):
-            yield found("accounts-refused", accounts=", ".join(self._needs.created_accounts), **self._ids)
+            finding = found("accounts-refused", accounts=", ".join(self._needs.created_accounts), **self._ids)
+            paths = [f"{path} ACCOUNT" for path in self._needs.account_paths]
+            first = "identity.existing ACCOUNT"
+            commands = [finding.remedy.replace(first, path) for path in paths]
+            yield replace(finding, remedy=" && ".join(commands))
 
     def _account_elsewhere(self) -> Iterator[Finding]:
-        owner = self._needs.account.partition("@")[2].partition(".")[0]
+        owner = account_project(self._needs.account)
         if _is_enforced(self._policy("iam.disableCrossProjectServiceAccountUsage", owner)):
-            yield found("account-elsewhere", account=self._needs.account, project=owner)
+            yield found("account-elsewhere", account=self._needs.account, **self._ids)
 
     def _domains(self) -> Iterator[Finding]:
         """Customers have ids in this policy (page "Restrict identities with domain-restricted sharing")."""
@@ -400,14 +449,15 @@ def look_up(check: str, member: str, project: str, look: Callable[[], Iterable[F
     except NotAllowed as error:
         needed = f"{permissions} on {error.place}" if permissions else f"permissions on {error.place}"
         grant = error.place.grant(role, member) if role else ""
-        return [Finding(id_, f"{title}: {member} may not look: that needs {needed}", grant, is_problem=False)]
+        return [Finding(id_, f"{title}: {member} may not look: that needs {needed}", grant, "cannot tell")]
     except ApiOff as error:
         owner = error.consumer or project
         if error.api in _FIRST_APIS:
             return [found("api-off", api=f"{error.api}.googleapis.com", project=owner)]
         enable = f"gcloud services enable {error.api}.googleapis.com --project={owner}"
         message = f"{title}: the {error.api}.googleapis.com API, which says so, is off in {owner}"
-        return [Finding(id_, message, enable, is_problem=False)]
+        # A new project has it off, and the stack does without.
+        return [Finding(id_, message, enable, "note" if check == "billing" else "cannot tell")]
     except QuotaProjectRefused:
         return [found("quota-project-refused", member=member, project=project)]
     except NotSignedIn as error:
@@ -415,12 +465,12 @@ def look_up(check: str, member: str, project: str, look: Callable[[], Iterable[F
 
         return [no_token(RefreshError(f"{error} answers with status 401"), member)]
     except NotFound as error:
-        return [Finding(id_, f"{title}: {error} does not exist", "", is_problem=False)]
+        return [Finding(id_, f"{title}: {error} does not exist", "", "cannot tell")]
     except LookUpFailed as error:
-        return [Finding(id_, f"{title}: {error}", "", is_problem=False)]
+        return [Finding(id_, f"{title}: {error}", "", "cannot tell")]
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
         message = f"{title}: what answers is not Google Cloud, or a proxy stands before it"
-        return [Finding(id_, message, "", is_problem=False)]
+        return [Finding(id_, message, "", "cannot tell")]
 
 
 def no_token(error: Exception, member: str, rule: str = "credentials-refused") -> Finding:
@@ -452,8 +502,12 @@ def _ids(name: str) -> dict[str, str]:
     }
 
 
-def _members(policy: Mapping[str, Any]) -> set[str]:
-    return {member for binding in policy.get("bindings", []) for member in binding["members"]}
+def account_project(email: str) -> str:
+    """Return the id or the number of the project that an account is in (IAM's page "Service account types")."""
+    name, _, domain = email.partition("@")
+    if domain.startswith("developer."):
+        return name.partition("-")[0]
+    return name if domain.startswith("appspot.") else domain.partition(".")[0]
 
 
 def _is_enforced(policy: Mapping[str, Any]) -> bool:

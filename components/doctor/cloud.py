@@ -12,10 +12,13 @@ from vertex_api.retry import DISABLED_API
 from .rules import Place
 
 CALL_SECONDS = 5.0
-READING = (":testIamPermissions", ":getIamPolicy", ":getEffectiveOrgPolicy")
-"""The POSTs that only read: IAM's and Resource Manager's REST references."""
+QUOTA_SECONDS = 15.0
+"""Of a call for a quota, which Google takes its time for."""
+READING = (":testIamPermissions", "/testIamPermissions", ":getIamPolicy", ":getEffectiveOrgPolicy", ":getAncestry")
+"""The POSTs that only read: REST references of IAM, Resource Manager, Compute Engine and BigQuery."""
 _APIS = {
     "cloudresourcemanager": ("RESOURCE_MANAGER", "https://cloudresourcemanager.googleapis.com/v1/"),
+    "hierarchy": ("RESOURCE_MANAGER_V3", "https://cloudresourcemanager.googleapis.com/v3/"),
     "serviceusage": ("SERVICE_USAGE", "https://serviceusage.googleapis.com/v1/"),
     "cloudbilling": ("CLOUD_BILLING", "https://cloudbilling.googleapis.com/v1/"),
     "iam": ("IAM", "https://iam.googleapis.com/v1/"),
@@ -25,7 +28,7 @@ _APIS = {
     "secretmanager": ("SECRET_MANAGER", "https://secretmanager.googleapis.com/v1/"),
     "compute": ("COMPUTE", "https://compute.googleapis.com/compute/v1/"),
     "servicenetworking": ("SERVICE_NETWORKING", "https://servicenetworking.googleapis.com/v1/"),
-    "cloudquotas": ("CLOUD_QUOTAS", "https://cloudquotas.googleapis.com/v1/"),
+    "bigquery": ("BIG_QUERY", "https://bigquery.googleapis.com/bigquery/v2/"),
     "aiplatform": ("VERTEX_AI", "https://{region}-aiplatform.googleapis.com/v1/"),
     "monitoring": ("MONITORING", "https://monitoring.googleapis.com/v3/"),
     "openidconnect": ("OPENIDCONNECT", "https://openidconnect.googleapis.com/v1/"),
@@ -84,13 +87,46 @@ class Cloud:
         self.project, self.deadline, self.count = project, deadline, 0
         self._region, self._sign = region, sign
 
+    def sign_as(self, sign: Callable[[dict[str, str]], None]) -> None:
+        """Let another caller make the calls from now on."""
+        self._sign = sign
+
     def get(self, api: str, path: str, place: Place | None = None, **query: Any) -> dict[str, Any]:
         """Return a resource, or a list of them. The caller needs to be granted the look at a place."""
-        return self._send("GET", api, path, place, params=query)
+        return self._send("GET", api, _quoted(path), place, params=query)
+
+    def quota(self, service: str, metric: str) -> dict[str, Any]:
+        """Return what is granted of a metric, in all regions (Service Usage's REST reference, consumerQuotaMetrics).
+
+        Cloud Quotas would need an API that is off in a new project, and ids that no page lists.
+        """
+        # The slash of a metric is part of its name.
+        path = f"projects/{self.project}/services/{service}/consumerQuotaMetrics/{quote(metric, safe='')}"
+        return self._send("GET", "serviceusage", path, None, "v1beta1", QUOTA_SECONDS, params={"view": "FULL"})
+
+    def whose(self, token: str) -> str | None:
+        """Return the e-mail that an access token is of, `None` if its scopes do not tell.
+
+        Userinfo refuses a quota project (terraform-provider-google #10260), so the call has the token alone.
+        """
+        try:
+            answer = self._send("GET", "openidconnect", "userinfo", None, token=token)
+        except LookUpFailed:
+            return None
+        email = answer.get("email")
+        return email if isinstance(email, str) and "@" in email else None
 
     def ask(self, api: str, path: str, place: Place | None = None, **body: Any) -> dict[str, Any]:
         """Return what a POST answers whose path ends with one of `READING`."""
-        return self._send("POST", api, path, place, json=body)
+        return self._send("POST", api, _quoted(path), place, json=body)
+
+    def is_public(self, bucket: str) -> bool:
+        """Whether everybody may list a bucket, whose policy is then nobody's to read."""
+        try:
+            self._send("GET", "storage", f"b/{_quoted(bucket)}/o", None, is_signed=False, params={"maxResults": 1})
+        except LookUpFailed:
+            return False
+        return True
 
     def permissions(self, place: Place, permissions: list[str]) -> set[str]:
         """Return those of these permissions that the caller has on a place."""
@@ -104,11 +140,24 @@ class Cloud:
                 "key": ("cloudkms", name),
                 "secret": ("secretmanager", name),
                 "account": ("iam", f"projects/-/serviceAccounts/{name}"),
+                "subnetwork": ("compute", name),
             }[place.kind]
-            answer = self.ask(api, f"{path}:testIamPermissions", place, permissions=permissions)
+            separator = "/" if api == "compute" else ":"
+            answer = self.ask(api, f"{path}{separator}testIamPermissions", place, permissions=permissions)
         return set(answer.get("permissions", []))
 
-    def _send(self, method: str, api: str, path: str, place: Place | None, **content: Any) -> dict[str, Any]:
+    def _send(
+        self,
+        method: str,
+        api: str,
+        path: str,
+        place: Place | None,
+        version: str = "",
+        limit: float | None = None,
+        token: str = "",
+        is_signed: bool = True,
+        **content: Any,
+    ) -> dict[str, Any]:
         import requests
 
         from vertex_api import transport
@@ -117,17 +166,22 @@ class Cloud:
             raise AssertionError(f"{method} {path} may change something")
         part, default = _APIS[api]
         base = os.environ.get(f"GOOGLE_{part}_CUSTOM_ENDPOINT") or default.format(region=self._region)
+        if version:
+            base = f"{base.removesuffix('/').removesuffix('/v1')}/{version}"
         host = base.partition("://")[2].partition("/")[0]
-        seconds = min(CALL_SECONDS, self.deadline - monotonic())
+        limit = limit or CALL_SECONDS
+        seconds = min(limit, self.deadline - monotonic() + limit - CALL_SECONDS)
         if seconds <= 0:
             raise Unclear(f"{host} was not asked, as there was no time left")
         headers: dict[str, str] = {}
-        if base.startswith("https://"):
+        if base.startswith("https://") and token:
+            headers["Authorization"] = f"Bearer {token}"
+        elif base.startswith("https://") and is_signed:
             self._sign(headers)
         self.count += 1
         try:
             with transport.mount(requests.Session(), seconds) as session:
-                url = f"{base.rstrip('/')}/{quote(path, safe='/:@')}"
+                url = f"{base.rstrip('/')}/{path}"
                 answer = session.request(method, url, headers=headers, timeout=seconds + 1, **content)
         except transport.AnswerRefused as error:
             raise Unclear(str(error)) from error
@@ -160,3 +214,7 @@ class Cloud:
         if status == 403:
             raise NotAllowed(place)
         raise Unclear(f"{host} answers with status {status}")
+
+
+def _quoted(path: str) -> str:
+    return quote(path, safe="/:@")

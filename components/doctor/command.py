@@ -8,24 +8,25 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, get_args
 
 from vertex_api import credentials
 
 from ..errors import DeclarationErrors
 from ..settings.offline import SECRET, NoStack, StackFile, read_stack
-from .rules import PAGE, Finding, found
+from .rules import PAGE, UNNAMED, Finding, Level, found
 
 SECONDS = 8.0
-"""Of all that waits for the network: with its start, a run takes at most ten."""
+"""Of all that waits for the network but quotas: with its start, a run takes at most ten."""
 SIGN_IN_SECONDS = 4.0
 _UNKNOWN_NUMBER = "000000"
-_MEMBER = "MEMBER"
-_UNNAMED = f"an account that its credentials do not name ({_MEMBER} below)"
 
 
 def doctor(stack: str | None, as_json: bool) -> int:
-    """Look at what a first `pulumi up` needs. Returns the exit code: 0 for nothing wrong, 1 for problems, else 2."""
+    """Look at what a first `pulumi up` needs. Returns the exit code: 0 for nothing wrong, 1 for problems, else 2.
+
+    Notes are nothing wrong.
+    """
     deadline = monotonic() + SECONDS
     try:
         file = read_stack(Path.cwd(), stack)
@@ -42,7 +43,8 @@ def doctor(stack: str | None, as_json: bool) -> int:
         else:
             sys.stderr.write(f"stack {name}: {error}\n")
         return 1
-    code = 1 if any(each.is_problem for each in findings) else 2 if findings else 0
+    levels = {each.level for each in findings}
+    code = 1 if "problem" in levels else 2 if "cannot tell" in levels else 0
     if as_json:
         about = {"stack": name, "project": examination.project, "account": examination.account, "page": PAGE}
         print(json.dumps({**about, "findings": [asdict(each) for each in findings]}, indent=2))  # noqa: T201
@@ -70,18 +72,23 @@ class Examination:
     @property
     def member(self) -> str:
         """The IAM member that looks, or what stands for it in messages and commands."""
-        return self.account or _MEMBER
+        return self.account or UNNAMED
 
     def heading(self, findings: list[Finding]) -> str:
         """Return the first line: who looked at what, and how much of it is wrong."""
-        who = f"as {self.account or _UNNAMED}" if self._has_signed_in else "not signed in"
+        who = (
+            f"as {self.account or 'an account that its credentials do not name'}"
+            if self._has_signed_in
+            else "not signed in"
+        )
         where = "this machine" if self._is_local else f"project {self.project}, {who}"
         about = f"stack {self._stack}, {where}"
-        if not findings:
+        levels = [each.level for each in findings]
+        problems, unknown = levels.count("problem"), levels.count("cannot tell")
+        if not problems and not unknown:
             looks = "" if self._is_local else f" ({self._looks} look-ups)"
             return f"{about}: nothing stands in the way of `pulumi up`{looks}"
-        problems = sum(each.is_problem for each in findings)
-        return f"{about}: {problems} problem{'' if problems == 1 else 's'}, {len(findings) - problems} not known"
+        return f"{about}: {problems} problem{'' if problems == 1 else 's'}, {unknown} not known"
 
     def run(self) -> list[Finding]:
         """Return what is wrong, and then what cannot be told. Raises DeclarationErrors for invalid settings."""
@@ -110,7 +117,8 @@ class Examination:
         self.account, self._has_signed_in = _member(caller, cloud), True
         problems += self._identity(caller)
         if any(each.id == "quota-project" for each in problems):
-            return problems  # no API would answer
+            # As the remedy does it: what else is wrong is seen at once.
+            cloud.sign_as(caller.with_quota_project(self.project).apply)
         number: list[str] = []
         problems += look_up("project", self.member, self.project, lambda: self._look_at_project(cloud, number))
         if number:
@@ -119,7 +127,7 @@ class Examination:
                 settings = Settings.load_from_config(self._file.project, self._stack, self._file.root, config)
             problems += Checks(Needs(settings, self._file.key), cloud, self._stack, self.member).run()
         self._looks = cloud.count
-        return sorted(dict.fromkeys(problems), key=lambda each: not each.is_problem)
+        return sorted(dict.fromkeys(problems), key=lambda each: get_args(Level).index(each.level))
 
     def _sign_in(self) -> tuple[Any, list[Finding]]:
         """Return credentials with a token, or why there are none."""
@@ -185,7 +193,7 @@ def _unseen(settings: Any) -> Finding:
     declared = {"image": settings.images, "job": settings.jobs, "schedule": settings.schedules}
     counts = ", ".join(f"{len(each)} {noun}{'' if len(each) == 1 else 's'}" for noun, each in declared.items() if each)
     message = f"the project: nobody is signed in to look at it; the stack is valid, and declares {counts or 'nothing'}"
-    return Finding("project-unknown", message, "", is_problem=False)
+    return Finding("project-unknown", message, "", "cannot tell")
 
 
 def in_time(action: Callable[[], Any], seconds: float) -> Any:
@@ -212,13 +220,15 @@ def in_time(action: Callable[[], Any], seconds: float) -> Any:
 
 def _member(caller: Any, cloud: Any) -> str | None:
     """Return the IAM member that credentials are of, `None` if they do not say so, as tokens of other scopes."""
-    from .cloud import LookUpFailed
+    from google.auth.exceptions import GoogleAuthError
 
     email = getattr(caller, "service_account_email", None)
-    try:
-        email = email or cloud.get("openidconnect", "userinfo").get("email")
-    except LookUpFailed:
-        return None
     if not isinstance(email, str) or "@" not in email:
+        try:
+            token = in_time(lambda: credentials.personal_token(caller), SIGN_IN_SECONDS)
+        except (GoogleAuthError, TimeoutError):
+            token = caller.token
+        email = cloud.whose(token)
+    if email is None:
         return None
     return f"serviceAccount:{email}" if email.endswith(".gserviceaccount.com") else f"user:{email}"

@@ -3,12 +3,15 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from vertex_api.job import Job
+
 from ..images.declaration import is_built_here, uses_cloud_build
 from ..settings.names import builder_account
 from ..settings.settings import Settings
 from .rules import DEPLOYER, Place
 
 _SECRETS_ROLE = "roles/cloudkms.cryptoKeyEncrypterDecrypter"
+_SUBNETWORK_USE = "compute.subnetworks.use"
 _SECRETS_PERMISSIONS = ("cloudkms.cryptoKeyVersions.useToEncrypt", "cloudkms.cryptoKeyVersions.useToDecrypt")
 
 
@@ -40,33 +43,50 @@ class Needs:
         #: The keys below `network.peering` and `network.attachment`; empty without them.
         self.peering: Mapping[str, Any] = network.get("peering", {})
         self.attachment: Mapping[str, Any] = network.get("attachment", {})
-        #: E-mails of accounts that are there, and of those that the stack creates.
+        #: E-mails of accounts that are there, and of those that the stack creates, with the keys that name others.
         self.existing_accounts: list[str] = []
         self.created_accounts: list[str] = []
-        self.account = self._account(identity, identity.get("account", ""))
+        self.account_paths: list[str] = []
+        self.account = self._account(identity, identity.get("account", ""), "identity.existing")
         self.builder = None
         if self.cloud_build is not None:
             own_builder = builder_account(settings.pulumi_project, settings.stack)
-            self.builder = self._account({"existing": self.cloud_build.get("serviceAccount")}, own_builder)
+            path = "builder.cloudBuild.serviceAccount"
+            self.builder = self._account({"existing": self.cloud_build.get("serviceAccount")}, own_builder, path)
         #: The accounts of schedules, if there are any.
         self.schedulers = {
-            key: self._account(part, part.get("account", ""))
+            key: self._account(part, part.get("account", ""), f"scheduling.{key}.existing")
             for key, part in self.cloud["scheduling"].items()
             if key in ("scheduler", "workflow") and isinstance(part, dict) and settings.schedules
         }
         self.submitters = identity.get("submitters", [])
 
-    def _account(self, part: Mapping[str, Any], account_id: str) -> str:
+    def _account(self, part: Mapping[str, Any], account_id: str, path: str) -> str:
+        """Return the e-mail of an account, and note it. An existing one is named at a `path` of the stack file."""
         from ..targets.gcp.project import account_email
 
-        email = part.get("existing") or account_email(account_id, self.project)
-        (self.existing_accounts if part.get("existing") else self.created_accounts).append(email)
+        email: str = part.get("existing") or account_email(account_id, self.project)
+        if part.get("existing"):
+            self.existing_accounts.append(email)
+        else:
+            self.created_accounts.append(email)
+            self.account_paths.append(path)
         return email
 
     @property
+    def subnetwork(self) -> Place | None:
+        """The subnetwork of a network attachment that the stack creates, which may be of a Shared VPC."""
+        name: str | None = self.attachment.get("subnetwork")
+        if name is None:
+            return None
+        own = f"projects/{self.project}/regions/{self.region}/subnetworks/{name}"
+        return Place("subnetwork", name[name.index("projects/") :] if "projects/" in name else own)
+
+    @property
     def network_project(self) -> str | None:
-        """The project of a network or an attachment that exists outside the stack's project."""
-        name = self.peering.get("network") or self.attachment.get("existing")
+        """The project of a network, a subnetwork or an attachment that exists outside the stack's project."""
+        subnetwork = self.subnetwork.name if self.subnetwork else None
+        name = self.peering.get("network") or self.attachment.get("existing") or subnetwork
         owner = name.split("/")[1] if name else self.project
         return None if owner in (self.project, self.number) else owner
 
@@ -91,6 +111,30 @@ class Needs:
         ]
 
     @property
+    def read_uris(self) -> dict[str, str]:
+        """The `gs://` and `bq://` URIs that jobs read as their account, each with what has it."""
+        uris = {each.uri: f"data.{each.name}" for each in self.settings.data.values()}
+        for training, pool in self._pools():
+            for uri in pool.get("pythonPackageSpec", {}).get("packageUris", ()):
+                uris.setdefault(uri, training)
+        return {uri: user for uri, user in uris.items() if uri.startswith(("gs://", "bq://"))}
+
+    @property
+    def read_images(self) -> list[str]:
+        """The names of images that the stack does not build."""
+        names = [image["uri"] for image in self.settings.images.values() if "uri" in image]
+        for _, pool in self._pools():
+            task = {**pool.get("containerSpec", {}), **pool.get("pythonPackageSpec", {})}
+            names += [task[field] for field in ("imageUri", "executorImageUri") if field in task]
+        return [*dict.fromkeys(names)]
+
+    def _pools(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yield each worker pool with the name of its job, as far as its fields are known."""
+        for training in self.settings.plan.trainings:
+            if isinstance(training.spec, Job):
+                yield from ((training.name, pool) for pool in training.spec.job_spec.get("workerPoolSpecs", ()) if pool)
+
+    @property
     def looked_at(self) -> set[str]:
         """The names of what a check of its own says that it does not exist."""
         repository = self.repository.name if self.repository else ""
@@ -106,6 +150,9 @@ class Needs:
                 if role.at == at and kind in role.permissions:
                     permissions = needed.setdefault(place, {}).setdefault(role.role, [])
                     permissions += [each for each in role.permissions[kind].split() if each not in permissions]
+        if self.subnetwork and self.network_project:  # of a Shared VPC, which answers for itself
+            needed[self.own]["roles/compute.networkAdmin"].remove(_SUBNETWORK_USE)
+            needed[self.subnetwork] = {"roles/compute.networkUser": [_SUBNETWORK_USE]}
         return needed
 
     def made(self) -> Iterator[tuple[str, str, Place]]:
@@ -147,7 +194,7 @@ class Needs:
             kinds.append("monitoring.AlertPolicy")
             has_email = any("@" in each for each in cloud["alerts"]["channels"])
             kinds += ["monitoring.NotificationChannel"] if has_email else []
-        if self.attachment and self.network_project is None:
+        if self.attachment and ("existing" not in self.attachment or self.network_project is None):
             kinds += ["projects.IAMCustomRole", "projects.IAMMember"]
         kinds += ["compute.NetworkAttachment"] if "subnetwork" in self.attachment else []
         kinds += self._of_jobs()

@@ -12,12 +12,14 @@ from typing import Literal, NamedTuple
 from vertex_api.errors import visible
 
 PAGE = "docs/first-run.md"
+UNNAMED = "the account that is signed in"
+"""Stands in messages for a member that its credentials do not name. No command has it."""
 
 
 class Place(NamedTuple):
     """A resource that has an allow policy: its kind, and the name by which Google's APIs know it."""
 
-    kind: Literal["project", "bucket", "repository", "key", "secret", "account"]
+    kind: Literal["project", "bucket", "repository", "key", "secret", "account", "subnetwork"]
     name: str
 
     @property
@@ -30,7 +32,12 @@ class Place(NamedTuple):
         return f"gs://{self.name}" if self.kind == "bucket" else f"{self.kind} {self.name}"
 
     def grant(self, role: str, member: str) -> str:
-        """Return the command that grants a role here. Conditions elsewhere in a project's policy make gcloud ask."""
+        """Return the command that grants a role here, or what to ask for if nobody knows to whom.
+
+        Conditions elsewhere in a project's policy make gcloud ask for one.
+        """
+        if member == UNNAMED:
+            return f"# grant {role} on {self} to {UNNAMED}"
         ids = self.parts
         group, *target = {
             "project": ("projects", self.name),
@@ -39,6 +46,11 @@ class Place(NamedTuple):
             "key": ("kms keys", ids.get("cryptoKeys", ""), *_flags(ids, "keyRing", "location", "project")),
             "secret": ("secrets", ids.get("secrets", ""), *_flags(ids, "project")),
             "account": ("iam service-accounts", self.name),
+            "subnetwork": (
+                "compute networks subnets",
+                ids.get("subnetworks", ""),
+                *_flags(ids, "region", "project"),
+            ),
         }[self.kind]
         condition = ["--condition=None"] if self.kind == "project" else []
         words = [*target, f"--member={member}", f"--role={role}", *condition]
@@ -76,25 +88,40 @@ CHECKS = {
         "servicenetworking.services.get",
         "roles/compute.networkViewer",
     ),
+    "data": Check(
+        "what jobs read",
+        "storage.buckets.getIamPolicy, bigquery.tables.getIamPolicy, artifactregistry.repositories.getIamPolicy",
+        "roles/iam.securityReviewer",
+    ),
     "tensorboard": Check("the TensorBoard", "aiplatform.tensorboards.get", "roles/aiplatform.viewer"),
     "alerts": Check("notification channels", "monitoring.notificationChannels.get", "roles/monitoring.viewer"),
-    "quota": Check("quotas", "cloudquotas.quotas.get", "roles/cloudquotas.viewer"),
+    "quota": Check("quotas", "serviceusage.quotas.get", "roles/serviceusage.serviceUsageViewer"),
     "policies": Check("organization policies", "orgpolicy.policy.get", "roles/orgpolicy.policyViewer"),
 }
 
 
+Level = Literal["problem", "cannot tell", "note"]
+"""`pulumi up` or a job fails; or whether one does is for you to judge; or neither does."""
+
+
 class Rule(NamedTuple):
-    """Something that a check may find: its message and the command that mends it, with values in braces."""
+    """Something that a check may find: its message and the command that mends it, with values in braces.
+
+    A remedy is undone by its inverse, or only looks. What it does besides is in `besides`, which follows it.
+    """
 
     check: str
     message: str
     remedy: str
-    is_certain: bool = True
-    """Whether `pulumi up` fails by it, or a job does. Others are for you to judge."""
+    besides: str = ""
+    level: Level = "problem"
 
 
-_SET = "pulumi config set --stack {stack}"
-_POLICY = "gcloud resource-manager org-policies"
+_SET, _REMOVE = "pulumi config set --stack {stack}", "pulumi config rm --stack {stack}"
+_POLICY = "gcloud resource-manager org-policies describe {constraint} --effective --project={project}"
+_REPLACES = "a policy on the project would take the place of all that the organization's allows"
+_LOGIN = "gcloud auth application-default login"
+_LOGIN_BESIDES = "it writes over what all programs of this machine sign in with"
 
 
 def _project_grant(role: str, member: str = "{member}") -> str:
@@ -102,7 +129,12 @@ def _project_grant(role: str, member: str = "{member}") -> str:
 
 
 RULES = {
-    "pulumi-missing": Rule("machine", "pulumi is not on PATH", 'sh -c "$(curl -fsSL https://get.pulumi.com)"'),
+    "pulumi-missing": Rule(
+        "machine",
+        "pulumi is not on PATH",
+        'sh -c "$(curl -fsSL https://get.pulumi.com)"',
+        "it puts ~/.pulumi on PATH in your shell's profile",
+    ),
     "plugin-missing": Rule(
         "machine",
         "Pulumi's plugin for Google Cloud is not installed, and {variable} keeps `pulumi up` from doing it; "
@@ -114,10 +146,8 @@ RULES = {
         "Docker does not answer on {host}: {user}",
         "sudo systemctl start docker",
     ),
-    "credentials-missing": Rule("credentials", "there are none: {reason}", "gcloud auth application-default login"),
-    "credentials-refused": Rule(
-        "credentials", "Google does not take them: {reason}", "gcloud auth application-default login"
-    ),
+    "credentials-missing": Rule("credentials", "there are none: {reason}", _LOGIN, _LOGIN_BESIDES),
+    "credentials-refused": Rule("credentials", "Google does not take them: {reason}", _LOGIN, _LOGIN_BESIDES),
     "token-refused": Rule(
         "credentials",
         "{place}: Google does not take the access token, or no longer",
@@ -126,29 +156,35 @@ RULES = {
     "key-file-refused": Rule(
         "credentials",
         "what is set gives no token: {reason}",
-        "unset {place} && gcloud auth application-default login",
+        f"unset {{place}} && {_LOGIN}",
+        _LOGIN_BESIDES,
     ),
     "impersonation-refused": Rule(
         "credentials",
         "{account} is to be impersonated, and may not be: {reason}",
         "gcloud iam service-accounts add-iam-policy-binding {account} --member={member} "
         "--role=roles/iam.serviceAccountTokenCreator",
+        "whoever has it may do all that the account may",
     ),
     "credentials-secret": Rule(
         "credentials",
         "{key} is encrypted in the stack file, so doctor looks with other credentials than the stack does",
         "export GOOGLE_CREDENTIALS=KEY_FILE",
-        is_certain=False,
+        level="cannot tell",
     ),
     "quota-project": Rule(
         "credentials",
         "the credentials of {member} have no quota project, without which several APIs refuse them",
-        "gcloud auth application-default set-quota-project {project}",
+        "export GOOGLE_CLOUD_QUOTA_PROJECT={project}",
+        "in this shell alone; `gcloud auth application-default set-quota-project` is for all shells",
     ),
     "provider-quota-project": Rule(
         "credentials",
-        "Pulumi's Google provider is not told of a quota project for the credentials of {member}",
+        "Pulumi's Google provider is not told of a quota project for the credentials of {member}, so that a preview "
+        "may not show quotas",
         f"{_SET} gcp:userProjectOverride true && {_SET} gcp:billingProject {{project}}",
+        "all who use the stack then need roles/serviceusage.serviceUsageConsumer",
+        "note",
     ),
     "quota-project-refused": Rule(
         "credentials",
@@ -159,8 +195,14 @@ RULES = {
         "project",
         "{project} does not exist, or {member} may not see it",
         _project_grant("roles/browser"),
+        "for an owner of the project to run",
     ),
-    "project-deleted": Rule("project", "{project} is being deleted", "gcloud projects undelete {project}"),
+    "project-deleted": Rule(
+        "project",
+        "{project} is being deleted",
+        "gcloud projects undelete {project}",
+        "all that was in it, and its costs, come back with it",
+    ),
     "project-number": Rule(
         "project",
         "the number of {project} is {number}, and the stack file has {wrong}",
@@ -175,11 +217,14 @@ RULES = {
         "apis",
         "the {api} API is off in {project}, the project of the network, where the stack enables none",
         "gcloud services enable {api} --project={project}",
+        "with Compute Engine come a default account and, unless a policy forbids them, a default network and the "
+        "account's role of an editor",
     ),
     "billing-off": Rule(
         "billing",
         "{project} has no billing account, so that no API can be enabled that costs money",
         "gcloud billing projects link {project} --billing-account=BILLING_ACCOUNT",
+        "that account then pays for the project",
     ),
     "role-missing": Rule("deployer", "{member} lacks {permissions} on {place}", _project_grant("{role}")),
     "submitter-missing": Rule(
@@ -189,24 +234,27 @@ RULES = {
     ),
     "agent-role": Rule(
         "grants",
-        "identity.agentRoles is false, and the policy of {project} gives {member} no role, without which no job runs; "
-        "one of a folder may",
+        "identity.agentRoles is false, and no policy of {project} gives {member} a role, without which no job runs",
         _project_grant("{role}"),
-        is_certain=False,
+        "with this role of Google's own the agent reads all buckets of the project",
     ),
     "account-role": Rule(
         "grants",
-        "the policy of {project} gives the existing account {account} no role, such as {role} for its logs; one of a "
-        "folder may",
+        "no policy of {project} gives the existing account {account} a role, such as {role} for its logs",
         _project_grant("{role}", "serviceAccount:{account}"),
-        is_certain=False,
     ),
     "attachment-grant": Rule(
         "grants",
-        "the policy of {project}, which has the network attachment, gives Vertex AI's agent no role; one of a folder "
-        "may",
+        "no policy of {project}, which has the network attachment, gives Vertex AI's agent a role",
         _project_grant("roles/compute.networkAdmin"),
-        is_certain=False,
+        "the role may change all networks there; one of your own with compute.networkAttachments.get, "
+        "compute.networkAttachments.update and compute.regionOperations.get is enough",
+    ),
+    "subnetwork-grant": Rule(
+        "grants",
+        "no policy of {project} gives Vertex AI's agent the use of its {name}",
+        "gcloud compute networks subnets add-iam-policy-binding {name} --region={region} --project={project} "
+        "--member={member} --role=roles/compute.networkUser",
     ),
     "registry-key-grant": Rule(
         "grants",
@@ -214,7 +262,7 @@ RULES = {
         "project may",
         "gcloud kms keys add-iam-policy-binding {key} --member={member} "
         "--role=roles/cloudkms.cryptoKeyEncrypterDecrypter",
-        is_certain=False,
+        level="cannot tell",
     ),
     "account-missing": Rule(
         "accounts",
@@ -222,7 +270,10 @@ RULES = {
         "gcloud iam service-accounts create {id} --project={project}",
     ),
     "account-disabled": Rule(
-        "accounts", "{account} is disabled", "gcloud iam service-accounts enable {account} --project={project}"
+        "accounts",
+        "{account} is disabled",
+        "gcloud iam service-accounts enable {account} --project={project}",
+        "its keys work again, too",
     ),
     "bucket-missing": Rule(
         "bucket",
@@ -235,11 +286,14 @@ RULES = {
         "gs://{bucket} is in {location}, and must be where the jobs are, in {region}: Vertex AI refuses others",
         "gcloud storage buckets create gs://{bucket}-{region} --location={region} --uniform-bucket-level-access "
         f"--project={{project}} && {_SET} --path vertex-training:bucket.existing {{bucket}}-{{region}}",
+        "the other bucket keeps what is in it",
     ),
     "bucket-uniform": Rule(
         "bucket",
-        "gs://{bucket} has no uniform bucket-level access, without which it takes no conditions",
-        "gcloud storage buckets update gs://{bucket} --uniform-bucket-level-access",
+        "gs://{bucket} has no uniform bucket-level access, without which it takes no conditions; to turn that on ends "
+        "all grants by ACLs, and after 90 days it cannot be turned off",
+        f"{_SET} --path 'vertex-training:bucket.writableFolders[{{index}}]' /",
+        "jobs may then write to the whole bucket",
     ),
     "bucket-taken": Rule(
         "bucket",
@@ -250,7 +304,8 @@ RULES = {
         "bucket",
         "gs://{bucket}, which the stack would create, belongs to others, or {member} lacks storage.buckets.get",
         f"{_SET} --path vertex-training:bucket.name {{bucket}}-{{number}}",
-        is_certain=False,
+        "if the bucket is the stack's own, the next `pulumi up` would replace it",
+        "cannot tell",
     ),
     "registry-missing": Rule(
         "registry",
@@ -266,33 +321,39 @@ RULES = {
     ),
     "key-missing": Rule(
         "keys",
-        "{name} does not exist",
-        "gcloud kms keys create {id} --purpose=encryption --keyring={ring} --location={location} --project={project}",
+        "{name} does not exist; no key that is created can be deleted, so create it where you mean it to stay",
+        "gcloud kms keys list --keyring={ring} --location={location} --project={project}",
     ),
     "key-purpose": Rule(
         "keys",
         "{name} is for {purpose}, and not to encrypt and decrypt",
-        "gcloud kms keys create {id}-data --purpose=encryption --keyring={ring} --location={location} "
-        f"--project={{project}} && {_SET} --path vertex-training:{{path}} {{name}}-data",
+        f"{_SET} --path vertex-training:{{path}} "
+        "projects/{project}/locations/{location}/keyRings/RING/cryptoKeys/KEY",
     ),
     "key-disabled": Rule(
         "keys",
         "the primary version of {name} is {state}",
-        "gcloud kms keys versions {verb} {version} --key={id} --keyring={ring} --location={location} "
+        "gcloud kms keys versions enable {version} --key={id} --keyring={ring} --location={location} "
         "--project={project}",
+        "all that is encrypted with it can be read again",
     ),
     "secret-missing": Rule(
         "secrets",
         "{name} does not exist",
         "gcloud secrets create {id} --replication-policy=automatic --project={project}",
+        "it is empty until `gcloud secrets versions add` gives it a value",
     ),
     "network-missing": Rule(
-        "network", "{name} does not exist", "gcloud compute networks create {id} --project={project}"
+        "network",
+        "{name} does not exist",
+        "gcloud compute networks create {id} --subnet-mode=custom --project={project}",
+        "it has no subnetworks and no firewall rules",
     ),
     "connection-missing": Rule(
         "network",
         "{name} is not peered with Google's services, and the stack peers it only with network.peering.prefixLength",
         f"{_SET} --path vertex-training:network.peering.prefixLength 16",
+        "`pulumi up` then reserves a range of that size; the peering stays after `pulumi destroy`",
     ),
     "connection-ranges": Rule(
         "network",
@@ -304,6 +365,7 @@ RULES = {
         "the range {range} is not one of those that {name} is peered with ({ranges})",
         "gcloud services vpc-peerings update --service=servicenetworking.googleapis.com --network={id} "
         "--ranges={all} --project={project}",
+        "all that use the peering then get addresses of that range, too",
     ),
     "attachment-missing": Rule(
         "network",
@@ -314,59 +376,95 @@ RULES = {
     "subnetwork-missing": Rule(
         "network",
         "{name} does not exist",
-        "gcloud compute networks subnets create {id} --region={region} --network=NETWORK --range=10.0.0.0/24 "
+        "gcloud compute networks subnets create {id} --region={region} --network=NETWORK --range=RANGE "
         "--project={project}",
+        "RANGE has at least 16 addresses (/28), which no other subnetwork of NETWORK or of its peers has",
     ),
     "tensorboard-missing": Rule(
         "tensorboard",
         "{name} does not exist",
-        "gcloud ai tensorboards create --display-name=training --region={region} --project={project}",
+        f"{_REMOVE} --path vertex-training:tensorboard.existing",
+        "`pulumi up` then creates a TensorBoard",
     ),
     "channel-missing": Rule(
         "alerts", "{name} does not exist", "gcloud beta monitoring channels list --project={project}"
+    ),
+    "data-unreadable": Rule(
+        "data",
+        "no policy of gs://{bucket} or of its project lets {member} read it, as {user} does; a group may",
+        "gcloud storage buckets add-iam-policy-binding gs://{bucket} --member={member} "
+        "--role=roles/storage.objectViewer",
+        "jobs then read the whole bucket",
+        "cannot tell",
+    ),
+    "table-unreadable": Rule(
+        "data",
+        "no policy of {table} or of its project lets {member} read it, as {user} does; a group may",
+        "bq add-iam-policy-binding --member={member} --role=roles/bigquery.dataViewer --table=true {table}",
+        level="cannot tell",
+    ),
+    "queries-refused": Rule(
+        "data",
+        "no policy of {project} lets {member} run the queries that read {table}; a group may",
+        _project_grant("roles/bigquery.jobUser"),
+        "its queries are billed to the project",
+        "cannot tell",
+    ),
+    "image-unreadable": Rule(
+        "data",
+        "no policy of {name} or of its project lets Vertex AI's agents pull {image}",
+        "gcloud artifacts repositories add-iam-policy-binding {name} --member={member} "
+        "--role=roles/artifactregistry.reader",
+        level="cannot tell",
     ),
     "quota-short": Rule(
         "quota",
         "{jobs} can never run with the {granted} granted of {metric} in {region}",
         "gcloud beta quotas preferences create --service=aiplatform.googleapis.com --quota-id={quota} "
-        "--preferred-value={needed} --dimensions=region={region} --project={project}",
+        "--preferred-value={needed} --dimensions=region={region} --email={email} --project={project}",
+        "Google decides, and writes to that address",
     ),
     "location-refused": Rule(
         "policies",
-        "constraints/gcp.resourceLocations does not allow {location}",
-        f"{_POLICY} allow gcp.resourceLocations in:{{location}}-locations --project={{project}}",
+        "constraints/gcp.resourceLocations does not allow {location}; ask your organization to add {value}, as "
+        f"{_REPLACES}",
+        _POLICY.replace("{constraint}", "gcp.resourceLocations"),
     ),
     "service-refused": Rule(
         "policies",
-        "constraints/gcp.restrictServiceUsage does not allow {api}",
-        f"{_POLICY} allow gcp.restrictServiceUsage {{api}} --project={{project}}",
+        f"constraints/gcp.restrictServiceUsage does not allow {{api}}; ask your organization to add it, as {_REPLACES}",
+        _POLICY.replace("{constraint}", "gcp.restrictServiceUsage"),
     ),
     "accounts-refused": Rule(
         "policies",
         "constraints/iam.disableServiceAccountCreation keeps the stack from creating {accounts}",
-        f"{_POLICY} disable-enforce iam.disableServiceAccountCreation --project={{project}}",
+        f"{_SET} --path vertex-training:identity.existing ACCOUNT",
+        "ACCOUNT then needs the roles that docs/access.md names",
     ),
     "account-elsewhere": Rule(
         "policies",
         "constraints/iam.disableCrossProjectServiceAccountUsage keeps {account} inside its project",
-        f"{_POLICY} disable-enforce iam.disableCrossProjectServiceAccountUsage --project={{project}}",
+        f"{_REMOVE} --path vertex-training:identity.existing",
+        "jobs then run as an account that the stack creates",
     ),
     "key-required": Rule(
         "policies",
         "constraints/gcp.restrictNonCmekServices asks for a key of {api}, and the stack has none in {path}",
         f"{_SET} --path vertex-training:{{path}} "
         "projects/{project}/locations/{region}/keyRings/RING/cryptoKeys/KEY",
+        "what it encrypts cannot be read without it",
     ),
     "key-refused": Rule(
         "policies",
-        "constraints/gcp.restrictCmekCryptoKeyProjects does not allow keys of {owner}",
-        f"{_POLICY} allow gcp.restrictCmekCryptoKeyProjects under:projects/{{owner}} --project={{project}}",
+        "constraints/gcp.restrictCmekCryptoKeyProjects does not allow keys of {owner}; ask your organization to add "
+        f"under:projects/{{owner}}, as {_REPLACES}",
+        _POLICY.replace("{constraint}", "gcp.restrictCmekCryptoKeyProjects"),
     ),
     "members-refused": Rule(
         "policies",
         "constraints/iam.allowedPolicyMemberDomains limits who may be granted roles, and {members} may be outside",
-        f"{_POLICY} describe iam.allowedPolicyMemberDomains --effective --project={{project}}",
-        is_certain=False,
+        _POLICY.replace("{constraint}", "iam.allowedPolicyMemberDomains"),
+        level="cannot tell",
     ),
 }
 """By the id that `--json` shows. Upper-case words in a remedy are for you to replace."""
@@ -374,27 +472,43 @@ RULES = {
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that doctor says: a rule that is broken (`is_problem`), or what it cannot tell."""
+    """Something that doctor says: a rule that is broken (`is_problem`), what it cannot tell, or a note.
+
+    `besides` is what the remedy does beside mending.
+    """
 
     id: str
     message: str
     remedy: str
-    is_problem: bool = field(default=True)
+    level: Level = "problem"
+    besides: str = ""
+    is_problem: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "is_problem", self.level == "problem")
 
     def __str__(self) -> str:
-        kind = "problem" if self.is_problem else "cannot tell"
-        return visible(f"{kind}: {self.message}\n  {self.remedy}" if self.remedy else f"{kind}: {self.message}", "\n")
+        remedy = f"\n  {self.remedy}" if self.remedy else ""
+        besides = f"\n  # {self.besides}" if remedy and self.besides else ""
+        return visible(f"{self.level}: {self.message}{remedy}{besides}", "\n")
 
 
-def found(rule_id: str, command: str = "", **values: object) -> Finding:
+def found(rule_id: str, command: str = "", besides: str = "", unread: str = "", **values: object) -> Finding:
     """Return the finding of a rule, with these values in its message and, quoted for a shell, in its remedy.
 
-    A `command` takes the place of the rule's one.
+    A `command` takes the place of the rule's one, and `besides` of what that does besides. Where the policies of what
+    is `unread` may grant what is missing, nobody can tell.
     """
     rule, texts = RULES[rule_id], {name: str(value) for name, value in values.items()}
     message = f"{CHECKS[rule.check].title}: {rule.message.format(**texts)}"
+    if not command and "{member}" in rule.remedy and texts.get("member") == UNNAMED:
+        role = rule.remedy.partition("--role=")[2].partition(" ")[0]
+        command = f"# grant {role} on {texts.get('account') or texts['project']} to {UNNAMED}"
     remedy = command or rule.remedy.format(**{name: shlex.quote(text) for name, text in texts.items()})
-    return Finding(rule_id, message, remedy, rule.is_certain)
+    level = rule.level
+    if unread:
+        level, message = "cannot tell", f"{message}; those of {unread} may, which cannot be read"
+    return Finding(rule_id, message, remedy, level, besides or rule.besides)
 
 
 class Role(NamedTuple):
@@ -408,6 +522,18 @@ class Role(NamedTuple):
     permissions: Mapping[str, str]
     at: Literal["resource", "account", "builder", "pool"] = "resource"
 
+
+POWERS = {
+    "roles/resourcemanager.projectIamAdmin": "whoever has it may give any role in the project to anyone",
+    "roles/iam.serviceAccountAdmin": "whoever has it may become any account of the project",
+    "roles/iam.roleAdmin": "whoever has it may add permissions to every role that the project defines",
+    "roles/iam.serviceAccountUser": "whoever has it may run code that does all that the account may",
+    "roles/storage.admin": "whoever has it may read and delete what is in the buckets",
+    "roles/secretmanager.admin": "whoever has it may read and destroy the secret",
+    "roles/cloudkms.admin": "whoever has it may destroy versions of the key, and with them what they encrypt",
+    "roles/compute.networkAdmin": "whoever has it may change all networks of the project",
+}
+"""What roles of the deployer allow beside what the stack needs them for."""
 
 _POLICIES = "resourcemanager.projects.getIamPolicy resourcemanager.projects.setIamPolicy"
 _VERTEX_JOBS = {

@@ -2,7 +2,8 @@
 
 A call is answered with an empty object, or calls for jobs by an emulator. Tokens say whose they are: of a key
 `token-of-<e-mail>`, of a refresh token or the token of an identity provider `token-of-<it>`, of an account that another
-caller impersonates `<caller>-as-<account>`.
+caller impersonates `<caller>-as-<account>`. A token that is asked for without a scope has all of a person's log-in, and
+with them that of the e-mail: it ends with `EMAIL_SCOPE`.
 """
 
 from __future__ import annotations
@@ -23,9 +24,19 @@ from urllib.parse import parse_qs
 
 import requests
 
+EMAIL_SCOPE = "-with-email"
 REGISTRY = "europe-west4-docker.pkg.dev"
 JOBS = "europe-west4-aiplatform.googleapis.com"
-_APIS = ("us-central1-aiplatform", "logging", "cloudbuild", "storage", "oauth2", "iamcredentials", "sts")
+_APIS = (
+    "us-central1-aiplatform",
+    "logging",
+    "cloudbuild",
+    "storage",
+    "oauth2",
+    "iamcredentials",
+    "sts",
+    "openidconnect",
+)
 _PROJECTS = "cloudresourcemanager"
 """Google's library asks it for the project of a pool by itself."""
 _IMPERSONATION = re.compile(r"/v1/projects/-/serviceAccounts/([^:]+):generateAccessToken")
@@ -67,6 +78,11 @@ class GoogleApisStandIn:
             pool["service_account_impersonation_url"] = _impersonation_url(account)
         return self._write(f"pool-{subject}{account}", pool)
 
+    def write_person(self, email: str, quota_project: str) -> Path:
+        """Write what `gcloud auth application-default login` writes."""
+        user = {"type": "authorized_user", "client_id": "c", "client_secret": "s", "refresh_token": email}
+        return self._write(email, {**user, "quota_project_id": quota_project})
+
     def write_impersonation(self, refresh_token: str, account: str) -> Path:
         """Write what `gcloud auth application-default login --impersonate-service-account` writes."""
         user = {"type": "authorized_user", "client_id": "c", "client_secret": "s", "refresh_token": refresh_token}
@@ -78,7 +94,9 @@ class GoogleApisStandIn:
         path.write_text(json.dumps(info))
         return path
 
-    def answer(self, host: str, path: str, token: str, body: bytes) -> tuple[int, dict[str, object]]:
+    def answer(
+        self, host: str, path: str, token: str, body: bytes, quota_project: str = ""
+    ) -> tuple[int, dict[str, object]]:
         """Answer a call: its status, and what it says."""
         if host.startswith("sts."):
             (subject,) = parse_qs(body.decode())["subject_token"]
@@ -93,7 +111,11 @@ class GoogleApisStandIn:
         if host.startswith("oauth2."):
             given = {name: value for name, (value,) in parse_qs(body.decode()).items()}
             owner = given.get("refresh_token") or _read_issuer(given["assertion"])
-            return 200, {"access_token": f"token-of-{owner}", "expires_in": 3600, "token_type": "Bearer"}
+            scope = "" if "scope" in given or "assertion" in given else EMAIL_SCOPE
+            return 200, {"access_token": f"token-of-{owner}{scope}", "expires_in": 3600, "token_type": "Bearer"}
+        if host.startswith("openidconnect."):
+            return _userinfo(token, quota_project)
+        token = token.removesuffix(EMAIL_SCOPE)
         if path.endswith("/allowedLocations"):  # which Google's library asks for by itself
             return 200, {"locations": [], "encodedLocations": "0x0"}
         self.callers.setdefault(host, []).append(token)
@@ -131,7 +153,8 @@ def google_apis(folder: Path) -> Iterator[GoogleApisStandIn]:
         def answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             token = _read_token(self.headers.get("Authorization", ""))
-            status, reply = standin.answer(self.host, self.path, token, body)
+            quota_project = self.headers.get("x-goog-user-project", "")
+            status, reply = standin.answer(self.host, self.path, token, body, quota_project)
             content = json.dumps(reply).encode()
             if status == 200 and self.host == JOBS and standin.vertex:
                 headers = {"Content-Type": "application/json"}
@@ -175,6 +198,17 @@ def google_apis(folder: Path) -> Iterator[GoogleApisStandIn]:
         standin.variables["REQUESTS_CA_BUNDLE"] = str(certificate)
         yield standin
         server.shutdown()
+
+
+def _userinfo(token: str, quota_project: str) -> tuple[int, dict[str, object]]:
+    """Whose a token is, by its scopes. It takes no quota project (terraform-provider-google #10260)."""
+    if quota_project:
+        message = "Google Identity API has not been used in project before or it is disabled."
+        return 403, {"error": {"code": 403, "message": message}}
+    if not token.endswith(EMAIL_SCOPE):
+        return 401, {"error": "invalid_request", "error_description": "Invalid Credentials"}
+    email = token.removesuffix(EMAIL_SCOPE).removeprefix("token-of-")
+    return 200, {"sub": "1", "email": email, "email_verified": True}
 
 
 def _impersonation_url(account: str) -> str:

@@ -15,6 +15,7 @@ from tests.standins.json_answers import send_json
 
 VARIABLES = {
     "cloudresourcemanager": "RESOURCE_MANAGER",
+    "hierarchy": "RESOURCE_MANAGER_V3",
     "serviceusage": "SERVICE_USAGE",
     "cloudbilling": "CLOUD_BILLING",
     "iam": "IAM",
@@ -24,29 +25,50 @@ VARIABLES = {
     "secretmanager": "SECRET_MANAGER",
     "compute": "COMPUTE",
     "servicenetworking": "SERVICE_NETWORKING",
-    "cloudquotas": "CLOUD_QUOTAS",
+    "bigquery": "BIG_QUERY",
     "aiplatform": "VERTEX_AI",
     "monitoring": "MONITORING",
     "openidconnect": "OPENIDCONNECT",
 }
 """The part of each API in the gcp provider's variable for another address of it."""
+REGION = "europe-west4"
+UNLIMITED = -1
+LACKED_BY_OWNERS = frozenset(f"storage.{name}" for name in ("buckets.get", "buckets.getIamPolicy"))
+LACKED_BY_OWNERS |= {f"storage.{name}" for name in ("buckets.setIamPolicy", "objects.create", "objects.list")}
+"""What roles/owner has not on a project (IAM's page "Basic and predefined roles"); on buckets, owners have it."""
+NEEDED = {
+    ":getEffectiveOrgPolicy": "orgpolicy.policy.get",
+    "services:batchGet": "serviceusage.services.get",
+    "/consumerQuotaMetrics/": "serviceusage.quotas.get",
+    "/billingInfo": "resourcemanager.projects.get",
+    ":getAncestry": "resourcemanager.projects.get",
+    ":getIamPolicy": "resourcemanager.projects.getIamPolicy",
+    "/iam": "storage.buckets.getIamPolicy",
+}
+"""By a part of a path, the permission that the call needs (REST references); what is missing here needs none."""
 
 
 @dataclass
 class GoogleProject:
     """`resources` are answers by `api/path`; a number in place of one is the status of a refusal.
 
-    All permissions are held but those of `lacking`, all APIs are on but those in `off`, and no policy limits anything
-    but `policies`, by constraint. `members` have roles by project or key. Whole APIs answer with `refusals`, are
-    `disabled` or `forbidden`, never answer (`hanging`), or with a text (`garbage`).
+    All permissions are held but those of `lacking`, or only those of `held`: then calls that need another one are
+    refused. An owner (`is_owner`) holds what roles/owner has. All APIs are on but those in `off`, and no policy limits
+    anything but `policies`, by constraint. `grants` are roles and members by project, folder, bucket, repository or
+    key. The project is below `ancestors`. Of each metric there is more than enough, but for `quotas`. Whole APIs answer
+    with `refusals`, are `disabled` or `forbidden`, never answer (`hanging`), or with a text (`garbage`).
     """
 
     resources: dict[str, Any] = field(default_factory=dict)
     refusals: dict[str, tuple[int, Any]] = field(default_factory=dict)
     lacking: set[str] = field(default_factory=set)
+    held: set[str] | None = None
+    is_owner: bool = False
     off: set[str] = field(default_factory=set)
     policies: dict[str, Any] = field(default_factory=dict)
-    members: dict[str, list[str]] = field(default_factory=dict)
+    grants: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    ancestors: list[str] = field(default_factory=list)
+    quotas: dict[str, int] = field(default_factory=dict)
     disabled: set[str] = field(default_factory=set)
     forbidden: set[str] = field(default_factory=set)
     hanging: set[str] = field(default_factory=set)
@@ -64,7 +86,8 @@ class GoogleProject:
             reason = {"reason": "SERVICE_DISABLED", "metadata": {"consumer": "projects/acme-dev"}}
             message = f"{api} API has not been used in project acme-dev before or it is disabled."
             return 403, _error(403, message, details=[reason])
-        if api in self.forbidden:
+        needed = {permission for part, permission in NEEDED.items() if part in path}
+        if api in self.forbidden or (self.held is not None and not needed <= self.held):
             return 403, _error(403, "The caller does not have permission")
         there = self.resources.get(f"{api}/{path}")
         if isinstance(there, int):
@@ -73,18 +96,43 @@ class GoogleProject:
             return 200, there
         name, _, verb = path.partition(":")
         if verb == "testIamPermissions":
-            return 200, {"permissions": [each for each in body["permissions"] if each not in self.lacking]}
+            return 200, {"permissions": self._held(body["permissions"], name)}
+        if path.endswith("/testIamPermissions"):
+            return 200, {"permissions": self._held(body["permissions"], path)}
         if path.endswith("/iam/testPermissions"):
-            return 200, {"permissions": [each for each in query["permissions"] if each not in self.lacking]}
+            return 200, {"permissions": self._held(query["permissions"], path)}
         if verb == "getEffectiveOrgPolicy":
             constraint = body["constraint"].removeprefix("constraints/")
             return 200, {"constraint": body["constraint"], **self.policies.get(constraint, {})}
         if verb == "getIamPolicy":
-            return 200, {"bindings": [{"role": "roles/x", "members": self.members.get(name, [])}]}
+            return 200, {"bindings": self._bindings(name)}
+        if path.endswith(("/iam", "/getIamPolicy")):
+            return 200, {"bindings": self._bindings(path.rpartition("/")[0])}
+        if verb == "getAncestry":
+            line = [f"project/{name.partition('/')[2]}", *self.ancestors]
+            ids = [dict(zip(("type", "id"), each.split("/"), strict=True)) for each in line]
+            return 200, {"ancestor": [{"resourceId": each} for each in ids]}
+        if "/consumerQuotaMetrics/" in path:
+            return 200, self._quota(path.rpartition("/consumerQuotaMetrics/")[2])
         if verb == "batchGet":
             states = {name: "DISABLED" if name in self.off else "ENABLED" for name in query["names"]}
             return 200, {"services": [{"name": name, "state": state} for name, state in states.items()]}
         return 404, _error(404, f"{path} was not found")
+
+    def _held(self, permissions: list[str], path: str) -> list[str]:
+        missing = self.lacking | (LACKED_BY_OWNERS if self.is_owner and path.count("/") == 1 else set())
+        held = {*permissions} if self.held is None else self.held
+        return [each for each in permissions if each in held - missing]
+
+    def _bindings(self, name: str) -> list[dict[str, Any]]:
+        return [{"role": role, "members": [member]} for role, member in self.grants.get(name, [])]
+
+    def _quota(self, metric: str) -> dict[str, Any]:
+        """A ConsumerQuotaMetric, as its view FULL shows it: buckets, from the default to those of regions."""
+        value = self.quotas.get(metric.rpartition("custom_model_training_")[2], UNLIMITED)
+        buckets: list[dict[str, Any]] = [{"effectiveLimit": "0", "defaultLimit": "0"}]
+        buckets += [{"effectiveLimit": str(value), "dimensions": {"region": REGION}}]
+        return {"metric": metric, "consumerQuotaLimits": [{"unit": "1/{project}/{region}", "quotaBuckets": buckets}]}
 
 
 def _error(code: int, message: str, **more: Any) -> dict[str, Any]:

@@ -29,8 +29,11 @@ _GPUS = {
     "NVIDIA_H100_80GB": "nvidia_h100_gpus",
     "NVIDIA_H100_MEGA_80GB": "nvidia_h100_mega_gpus",
     "NVIDIA_H200_141GB": "nvidia_h200_gpus",
+    "NVIDIA_B200": "nvidia_b200_gpus",
 }
-_TPUS = {"TPU_V2": "tpu_v2", "TPU_V3": "tpu_v3", "ct5lp": "tpu_v5e"}
+_TPUS = {"TPU_V2": "tpu_v2", "TPU_V3": "tpu_v3", "ct5lp": "tpu_v5e", "ct6e": "tpu_v6e"}
+"""Of H200, B200 and v6e, Google's samples have the ids of quotas (`quota_id`), which the names follow. Of GB200, RTX
+PRO 6000 and 7x, and of the vCPUs of their machines, no public source has any."""
 _DISKS = {"pd-ssd": "pd_ssd"}
 
 
@@ -129,6 +132,40 @@ def _amount(text: str) -> float | None:
     except ValueError:
         return None
     return UNLIMITED if amount < 0 else float(amount)
+
+
+def granted_limit(consumer_metric: Mapping[str, Any], region: str) -> float | None:
+    """Return what is granted in a region of a ConsumerQuotaMetric of Service Usage; None if it does not say so.
+
+    Of several limits the lowest one counts, and of the buckets of each the last that covers the region: they run from
+    the least specific to the most (Service Usage's REST reference).
+    """
+    limits = [
+        [
+            bucket.get("effectiveLimit")
+            for bucket in limit.get("quotaBuckets", ())
+            if (bucket.get("dimensions") or {}) in ({}, {"region": region})
+        ]
+        for limit in consumer_metric.get("consumerQuotaLimits", ())
+    ]
+    found = [_amount(str(buckets[-1])) for buckets in limits if buckets]
+    return min((amount for amount in found if amount is not None), default=None)
+
+
+def quota_id(metric: str) -> str:
+    """Return the id that Cloud Quotas has for a metric, by the scheme of Google's own samples.
+
+    `nvidia_a100_80gb_gpus` is `CustomModelTrainingA10080GBGPUsPerProjectPerRegion` (`get_quota_id` of
+    GoogleCloudPlatform/vertex-ai-samples, common_util.py).
+    """
+    name = metric.removeprefix(METRIC_PREFIX)
+    kind, name = ("Preemptible", name.removeprefix("preemptible_")) if name.startswith("preemptible_") else ("", name)
+    if match := re.fullmatch(r"tpu_(v\d)(e?)", name):
+        name = f"{match[1]}{match[2]}".upper() + ("TPU" if match[2] else "TPUs")
+    else:
+        stem = re.sub(r"_?(cpus|gpus)$", "", name.removeprefix("nvidia_")).replace("_", "").upper()
+        name = f"{stem}{'GPUs' if name.endswith('gpus') else 'CPUs' if name.endswith('cpus') else ''}"
+    return f"CustomModelTraining{kind}{name}PerProjectPerRegion"
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,16 @@ import pytest
 from tests.vertex_api.estimates.test_cost import pool
 from tests.vertex_api.jobs import custom_job, edited, tuning_job, tuning_pipeline
 from vertex_api.estimates.quota import (
+    METRIC_PREFIX,
     UNKNOWN_METRIC,
     UNLIMITED,
     Shortage,
     find_shortages,
+    granted_limit,
     granted_quota,
     needed_quota,
     parse_quota_table,
+    quota_id,
     quota_table,
 )
 from vertex_api.job import Job
@@ -70,7 +73,7 @@ def test_spot_and_flex_start_count_as_preemptible(strategy: str) -> None:
         ),
         (
             pool("a4-highgpu-8g", acceleratorType="NVIDIA_B200", acceleratorCount=8),
-            {"a4 vCPUs*": 224, "NVIDIA_B200*": 8, "hyperdisk-balanced GB*": 100},
+            {"a4 vCPUs*": 224, "nvidia_b200_gpus": 8, "hyperdisk-balanced GB*": 100},
         ),
         (pool("ct5lp-hightpu-4t", tpuTopology="4x4"), {"tpu_v5e": 16, "pd_ssd": 100}),
         (pool("cloud-tpu", acceleratorType="TPU_V2", acceleratorCount=8), {"tpu_v2": 8, "pd_ssd": 100}),
@@ -89,8 +92,8 @@ def test_what_has_no_quota_on_file_is_known() -> None:
         for name in of(pool(machine, **({"acceleratorType": kind, "acceleratorCount": 8} if kind else {})))
     }
     assert {name for name in of_machines if name.endswith(UNKNOWN_METRIC)} == {
-        *("g4 vCPUs*", "a4 vCPUs*", "a4x vCPUs*", "ct6e*", "tpu7x*", "hyperdisk-balanced GB*"),
-        *("NVIDIA_RTX_PRO_6000*", "NVIDIA_B200*", "NVIDIA_GB200*"),
+        *("g4 vCPUs*", "a4 vCPUs*", "a4x vCPUs*", "tpu7x*", "hyperdisk-balanced GB*"),
+        *("NVIDIA_RTX_PRO_6000*", "NVIDIA_GB200*"),
     }
     of_disks = {
         name for kind in DISK_TYPES for name in of(pool("n1-standard-4") | {"diskSpec": {"bootDiskType": kind}})
@@ -208,3 +211,46 @@ def test_what_is_rendered_can_be_parsed() -> None:
     both = parse_quota_table([table, west])
     assert (both["cpus"], both["tpus"], both["pd_ssd"]) == ("2,200 or 8", "8", "40,960")
     assert parse_quota_table(["Quota in us-central1: what acme-dev is granted is unknown: no permission"]) == {}
+
+
+def limit(*values: str | None, **dimensions: str) -> dict[str, Any]:
+    """A limit with a default of each value, and the last for a region."""
+    buckets: list[dict[str, Any]] = [{"effectiveLimit": value} if value is not None else {} for value in values]
+    buckets[-1] |= {"dimensions": dimensions} if dimensions else {}
+    return {"quotaBuckets": buckets}
+
+
+@pytest.mark.parametrize(
+    ("limits", "amount"),
+    [
+        ([limit("0", "8", region="us-central1")], 8),
+        ([limit("3", "8", region="europe-west4")], 3),
+        ([limit("5"), limit("2")], 2),
+        ([limit("-1")], UNLIMITED),
+        ([limit(None)], None),
+        ([limit("0", "9", region="us-central1", model="large")], 0),
+        ([{}], None),
+        ([], None),
+    ],
+)
+def test_the_most_specific_bucket_of_a_limit_counts(limits: list[Any], amount: float | None) -> None:
+    assert granted_limit({"consumerQuotaLimits": limits}, "us-central1") == amount
+
+
+@pytest.mark.parametrize(
+    ("metric", "name"),
+    [
+        ("cpus", "CPUs"),
+        ("preemptible_cpus", "PreemptibleCPUs"),
+        ("n2_cpus", "N2CPUs"),
+        ("nvidia_t4_gpus", "T4GPUs"),
+        ("nvidia_a100_80gb_gpus", "A10080GBGPUs"),
+        ("preemptible_nvidia_a100_gpus", "PreemptibleA100GPUs"),
+        ("nvidia_h100_mega_gpus", "H100MEGAGPUs"),
+        ("nvidia_b200_gpus", "B200GPUs"),
+        ("tpu_v3", "V3TPUs"),
+        ("tpu_v6e", "V6ETPU"),
+    ],
+)
+def test_ids_follow_googles_scheme(metric: str, name: str) -> None:
+    assert quota_id(f"{METRIC_PREFIX}{metric}") == f"CustomModelTraining{name}PerProjectPerRegion"
