@@ -147,6 +147,10 @@ _PATH = [
         r'\1 is a URI and no path: Python opens it below /gcs/, by .replace("gs://", "/gcs/")',
     ),
     (
+        r"(?:Read-only file system|Function not implemented): '(/gcs/[^'/\n]+)",
+        r"\1 is no bucket that exists, and writing makes none: correct its name, or make it first",
+    ),
+    (
         r"No such file or directory: '(/gcs/[^'\n]+)'",
         r"\1 is not there: check the bucket and the path, and to write, make its folder first "
         "(os.makedirs(os.path.dirname(path), exist_ok=True)), as Cloud Storage has none of its own",

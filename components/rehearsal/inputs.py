@@ -8,18 +8,15 @@ import os
 import re
 import shlex
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 from vertex_api.job import Job
 
 from ..trees import copy_file, require_space
-from .runner import RunRefused
+from .runner import RunRefused, named
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")  # Google's page on bucket names
-# An object in an argument or a variable, as a URI or as the path of the mounted bucket, alone or in a list of several.
-_NAMED = re.compile(r"(?:gs://|(?<![\w./-])/gcs/)([a-z0-9][a-z0-9._-]{1,220}[a-z0-9])((?:/[^\s,;'\"`|<>()$]*)?)")
 _PATTERN = re.compile(r"[*?\[{@%].*", re.DOTALL)
 """From where on a name is one of many: wildcards, and a placeholder such as `{shard}` or `@10`."""
 _DEFAULT = "inputs"
@@ -85,27 +82,22 @@ def missing(job: Job, written: Iterable[str], buckets: Path) -> list[str]:
     What is missing in the folders that are `written`, those of jobs that ran, is no input.
     """
     outputs = tuple(f"{each.rstrip('/')}/" for each in written)
-    found = dict.fromkeys(_named(job.job_spec["workerPoolSpecs"]))
+    found = dict.fromkeys(named(job.job_spec["workerPoolSpecs"]))
     absent = (uri for uri in found if not f"{uri}/".startswith(outputs) and not _exists(uri, buckets))
     return [*absent][:_MAX_NAMED]
 
 
-def _named(value: Any) -> Iterator[str]:
-    """Yield the URIs in all texts of a value, without what follows a wildcard's folder and without `/` at the end."""
-    if isinstance(value, str):
-        for match in _NAMED.finditer(value):
-            yield f"gs://{match[1]}{match[2].rstrip('/.')}"
-    else:
-        for each in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
-            yield from _named(each)
-
-
 def _exists(uri: str, buckets: Path) -> bool:
-    """Return whether there is an object, a folder, or an object whose name begins with what precedes a wildcard."""
+    """Return whether there is an object, a folder, or an object whose name begins with what precedes a wildcard.
+
+    A bucket is there if it has something: an empty one is made for each that a job names.
+    """
     name = uri.removeprefix("gs://")
     start, count = _PATTERN.subn("", name)
     folder, _, beginning = start.rpartition("/")
     try:
+        if not folder and not count:
+            return any((buckets / name).iterdir())
         if not count:
             return (buckets / name).exists()
         return any(each.name.startswith(beginning) for each in (buckets / folder).iterdir())

@@ -60,6 +60,8 @@ VARS = "vars."
 _MAX_SEARCHED, _MAX_BYTES = 2_000, 1 << 20
 """How many files of a project are searched for a job, and of which size."""
 _POLL_SECONDS = 0.3
+# An object in an argument or a variable, as a URI or as the path of the mounted bucket, alone or in a list of several.
+_NAMED = re.compile(r"(?:gs://|(?<![\w./-])/gcs/)([a-z0-9][a-z0-9._-]{1,220}[a-z0-9])((?:/[^\s,;'\"`|<>()$]*)?)")
 
 
 class RunRefused(ComponentError):
@@ -271,6 +273,11 @@ class Runner:
         """
         api = target.resolve(LOCAL_PREFIX + location_name(settings.project, settings.region))
         job, shown = self._submitted(settings, training, place)
+        # Nobody knows here which buckets there are on Vertex AI: a job may write to those that it names.
+        for uri in named(job.job_spec["workerPoolSpecs"]):
+            bucket = self.buckets / uri.removeprefix("gs://").partition("/")[0]
+            bucket.mkdir(parents=True, exist_ok=True)
+            bucket.chmod(0o777)
         created = api.client.create(
             training.kind, api.parent, job.fields, check_before=lambda: None, find_created=lambda: None
         )
@@ -357,6 +364,16 @@ class Runner:
         notes = [] if has_failed else success_notes(api, whole, is_empty=bool(empty))
         values, replicas = measured.get(training.name, {}), usage.get("replicas", ())
         return Ended(whole, job, outputs, failure, values, replicas, touched, [*self._written], notes)
+
+
+def named(value: Any) -> Iterator[str]:
+    """Yield the URIs in all texts of a value, without what follows a wildcard's folder and without `/` at the end."""
+    if isinstance(value, str):
+        for match in _NAMED.finditer(value):
+            yield f"gs://{match[1]}{match[2].rstrip('/.')}"
+    else:
+        for each in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
+            yield from named(each)
 
 
 def _bucket(settings: Settings) -> str:

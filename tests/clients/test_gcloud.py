@@ -47,7 +47,7 @@ FLAGS = [
     "--command=python3,-u,-c",
     # One argument, as gcloud cuts them at commas. The job ends with the chief, so that one waits for the others' lines.
     "--args=import os; import time; from os import environ as e; from pathlib import Path;"
-    " print('hello from ' + e['HOSTNAME']); here = Path('/gcs/by-flags'); here.mkdir(exist_ok=True);"
+    " print('hello from ' + e['HOSTNAME']); here = Path('/gcs/by-flags');"
     " (here / e['RANK']).touch()\nwhile len(os.listdir(here)) < 3: time.sleep(.1)",
 ]
 
@@ -69,6 +69,7 @@ def config(folder: Path, name: str, spec: Mapping[str, Any]) -> str:
 def created(gcloud: Gcloud, emulator: RunningEmulator, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Names of ended jobs, by how gcloud created them."""
     folder = tmp_path_factory.mktemp("config")
+    (emulator.data / "gcs" / "by-flags").mkdir(parents=True)
     create = ["ai", "custom-jobs", "create", "--format=value(name)"]
     tune = ["--display-name=tuned", "--max-trial-count=2", "--parallel-trial-count=2", config(folder, "study", STUDY)]
     calls = {

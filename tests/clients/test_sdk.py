@@ -23,7 +23,10 @@ def snake(script: str, **container: Any) -> dict[str, Any]:
 
 
 def test_a_custom_job_runs_is_listed_and_deleted(aiplatform: Any, emulator: RunningEmulator) -> None:
-    script = "import os; open(os.environ['AIP_MODEL_DIR'].replace('gs://', '/gcs/') + 'm', 'w').write('model')"
+    script = (
+        "import os; folder = os.environ['AIP_MODEL_DIR'].replace('gs://', '/gcs/'); os.makedirs(folder);"
+        "open(folder + 'm', 'w').write('model')"
+    )
     job = aiplatform.CustomJob(
         display_name="sdk-run", worker_pool_specs=[snake(script)], base_output_dir="gs://sdk/run", labels={"a": "b"}
     )

@@ -8,7 +8,12 @@ import pytest
 from tests.vertex_emulator import packages
 from tests.vertex_emulator.running import IMAGE, RunningEmulator
 
-SAVE = "import os; open(os.environ['AIP_MODEL_DIR'].replace('gs://', '/gcs/') + 'm', 'w').write('model')"
+SAVE = """
+import os
+folder = os.environ["AIP_MODEL_DIR"].replace("gs://", "/gcs/")
+os.makedirs(folder)
+open(f"{folder}m", "w").write("model")
+"""
 SERVING = {"model_serving_container_image_uri": "localhost/serve:1", "model_serving_container_ports": [8080]}
 
 

@@ -47,6 +47,8 @@ def run(seconds: float, seed: int) -> Report:
     emulator = RunningEmulator(folder / "data")
     identity = read_emulator_id(emulator.data)
     _create_special_files(emulator.data / "gcs/special", outside)
+    for number in range(4):
+        (emulator.data / f"gcs/bucket-{number}").mkdir()
     print(f"process {emulator.process.pid}, files in {folder}", flush=True)
     try:
         with _listen_on_all_addresses() as (port, callers):

@@ -36,7 +36,9 @@ _PROGRAMS = {
     "has two replicas": _BEGIN + "sleep 1; " + _WRITE + "$HOSTNAME; " + _MEET,
     "study": _SCORE,
     "study is cancelled": _FOREVER,
-    "pipeline": _BEGIN + "sleep 0.5; echo 1 > /gcs/${AIP_MODEL_DIR#gs://}weights; " + _WRITE,
+    "pipeline": _BEGIN
+    + "sleep 0.5; mkdir -p /gcs/${AIP_MODEL_DIR#gs://}; echo 1 > /gcs/${AIP_MODEL_DIR#gs://}weights; "
+    + _WRITE,
     "pipeline is cancelled": _FOREVER,
 }
 _WEIGHTS = (4, 2, 2, 1, 2, 2, 2, 3, 1, 2, 1)

@@ -23,7 +23,7 @@ Value = TypeVar("Value")
 _WAIT_FOR_REPLICAS = """
 import os, sys, time
 sys.stdout.flush()
-replicas = f"/gcs/replicas-{os.environ['CLOUD_ML_JOB_ID']}"
+replicas = f"/gcs/replicas/{os.environ['CLOUD_ML_JOB_ID']}"
 os.makedirs(replicas, exist_ok=True)
 open(f"{replicas}/{os.environ['RANK']}", "w").close()
 while os.environ["RANK"] == "0" and len(os.listdir(replicas)) < int(os.environ["WORLD_SIZE"]):
@@ -136,7 +136,9 @@ class RunningEmulator:
         return reply.json()
 
     def create(self, body: Any, collection: str = "customJobs") -> str:
-        """Submit a job; its name."""
+        """Submit a job; its name. The bucket for the replicas that wait for each other is made first."""
+        if "/gcs/replicas/" in json.dumps(body):
+            (self.data / "gcs" / "replicas").mkdir(parents=True, exist_ok=True)
         return str(self.call("POST", f"v1/{PARENT}/{collection}", body)["name"])
 
     def get(self, name: str) -> Any:

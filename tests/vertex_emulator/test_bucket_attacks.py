@@ -265,10 +265,11 @@ def test_data_folder_is_closed_to_other_users(crossed: Path, had: str) -> None:
     emulator = RunningEmulator(data)
     try:
         script = (
-            "import os, shutil; os.umask(0); os.makedirs('/gcs/bucket', exist_ok=True);"
+            "import os, shutil; os.umask(0); os.chmod('/gcs/bucket', 0o777);"
             "shutil.copy('/bin/bash', '/gcs/bucket/bash'); os.chmod('/gcs/bucket/bash', 0o4755);"
             "open('/gcs/bucket/output', 'w').write('ours'); os.chmod('/gcs/bucket/output', 0o666)"
         )
+        (data / "gcs/bucket").mkdir(exist_ok=True)
         assert emulator.ended(emulator.create(custom_job(pool(script))))["state"] == "JOB_STATE_SUCCEEDED"
         assert (data / "gcs/bucket/output").read_text() == "ours"
         assert stat.S_IMODE(data.stat().st_mode) == 0o700

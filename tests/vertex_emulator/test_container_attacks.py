@@ -218,7 +218,6 @@ def attempt(action):
         return "done"
     except OSError as error:
         return type(error).__name__
-os.makedirs("/gcs/attack", exist_ok=True)
 open("/gcs/attack/file", "w").close()
 with open("/proc/self/status") as file:
     status = dict(line.rstrip().split(":\\t", 1) for line in file if ":\\t" in line)
@@ -237,6 +236,9 @@ print(json.dumps({
         "/gcs/attack/file", "security.capability", bytes.fromhex("0100000202000000000000000000000000000000"))),
     "packet": attempt(lambda: __import__("socket").socket(17, 3)),
     "chown": attempt(lambda: os.chown("/gcs/attack/file", 1000, 1000)),
+    "buckets": [attempt(action) for action in (
+        lambda: os.mkdir("/gcs/atack"), lambda: os.rename("/gcs/attack", "/gcs/other"),
+        lambda: os.symlink("/etc", "/gcs/link"), lambda: os.chmod("/gcs", 0o700))],
 }))
 """
 KEPT_CAPABILITIES = sum(1 << number for number in (0, 1, 3, 5, 6, 7, 10, 18))
@@ -245,6 +247,7 @@ KEPT_CAPABILITIES = sum(1 << number for number in (0, 1, 3, 5, 6, 7, 10, 18))
 @pytest.fixture(scope="module")
 def inside(shared: RunningEmulator) -> dict[str, Any]:
     """What a container finds out about itself."""
+    (shared.data / "gcs" / "attack").mkdir(exist_ok=True)
     name = shared.create(custom_job(pool(INSIDE)))
     assert shared.ended(name)["state"] == "JOB_STATE_SUCCEEDED", shared.lines(name)
     (entry,) = shared.entries(name, 'resource.labels.task_name!="service"')
@@ -256,6 +259,10 @@ def test_dangerous_capabilities_are_dropped(inside: dict[str, Any]) -> None:
     assert inside["effective"] == KEPT_CAPABILITIES
     assert (inside["mknod"], inside["setcap"], inside["packet"]) == ("PermissionError",) * 3
     assert inside["chown"] == "done"
+
+
+def test_container_neither_makes_nor_replaces_buckets(inside: dict[str, Any]) -> None:
+    assert inside["buckets"] == ["OSError"] * 4  # a read-only file system
 
 
 def test_container_has_no_privileges_or_docker_socket(inside: dict[str, Any]) -> None:

@@ -32,7 +32,8 @@ else:
 
 def test_job_writes_to_its_log_and_bucket(shared: RunningEmulator) -> None:
     script = (
-        "import os, sys; print(sys.argv[1:]); open('/gcs/my-bucket/run/model/weights', 'w').write(os.environ['TOKEN'])"
+        "import os, sys; print(sys.argv[1:]); os.makedirs('/gcs/my-bucket/run/model');"
+        "open('/gcs/my-bucket/run/model/weights', 'w').write(os.environ['TOKEN'])"
     )
     body = custom_job(
         pool(

@@ -9,6 +9,7 @@ ENDED = frozenset({"PIPELINE_STATE_SUCCEEDED", "PIPELINE_STATE_FAILED", "PIPELIN
 SAVES = """
 import os, pathlib
 folder = pathlib.Path(os.environ["AIP_MODEL_DIR"].replace("gs://", "/gcs/"))
+folder.mkdir(parents=True)
 (folder / "weights.txt").write_text("1")
 print(open(os.environ["AIP_TRAINING_DATA_URI"].replace("gs://", "/gcs/").replace("*", "1")).read().strip())
 print(os.environ["AIP_DATA_FORMAT"], os.environ["AIP_TEST_DATA_URI"])
@@ -17,6 +18,7 @@ TRIES = """
 import json, os, pathlib, sys
 value = float(sys.argv[1].partition("=")[2])
 folder = pathlib.Path(os.environ["AIP_MODEL_DIR"].replace("gs://", "/gcs/"))
+folder.mkdir(parents=True)
 (folder / "weights.txt").write_text(str(value))
 line = {"timestamp": 1.0, "trial": os.environ["CLOUD_ML_TRIAL_ID"], "loss": str(value), "global_step": "1"}
 pathlib.Path(os.environ["CLOUD_ML_HP_METRIC_FILE"]).write_text(json.dumps(line) + "\\n")

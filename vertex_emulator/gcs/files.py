@@ -56,7 +56,7 @@ def split_uri(uri: str) -> tuple[str, ...]:
     if not uri.startswith(ROOT):
         raise InvalidBucketUri(f'"{uri}" is not a Cloud Storage URI: it must start with gs://')
     bucket, _, name = uri.removeprefix(ROOT).partition("/")
-    if not _BUCKET.fullmatch(bucket) or ".." in bucket:
+    if not is_bucket(bucket):
         rule = 'bucket names are 3 to 222 lowercase letters, digits, ".", "_", "-"'
         raise InvalidBucketUri(f'"{uri}" names no bucket: {rule}')
     if not is_utf8(name):
@@ -73,6 +73,11 @@ def split_uri(uri: str) -> tuple[str, ...]:
         message = f"its object name is longer than Cloud Storage's limit of {MAX_NAME_BYTES} bytes; shorten it"
         raise InvalidBucketUri(f'"{uri[:80]}…": {message}')
     return (bucket, *parts)
+
+
+def is_bucket(name: str) -> bool:
+    """Return whether a bucket can have this name."""
+    return _BUCKET.fullmatch(name) is not None and ".." not in name
 
 
 def join_uri(bucket: str, name: str) -> str:

@@ -1,4 +1,4 @@
-"""What is mounted into a replica: the nfsMounts and lustreMounts of worker pools stand for folders of this machine.
+"""What is mounted into a replica: buckets, and for nfsMounts and lustreMounts of worker pools folders of this machine.
 
 The folder of a share is `nfs/SERVER/PATH` or `lustre/IP/FILESYSTEM` in the data folder.
 
@@ -16,9 +16,11 @@ from vertex_api.names import Kind
 from vertex_api.validation.shape import FieldProblem
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.errors import InvalidBucketUri, ReplicaCannotStart
-from vertex_emulator.gcs.files import BucketTree
+from vertex_emulator.gcs.files import ROOT, BucketTree, is_bucket
 
 _MAX_PARTS = 100
+_MAX_BUCKETS = 1_000
+"""Further ones are read-only. 500 take a container no more time than one (Docker 20.10)."""
 _PART = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.@+=~-]{1,255}")
 _RULE = "here it is a folder, whose parts have letters, digits and _ . @ + = ~ - only"
 
@@ -92,6 +94,18 @@ def violations(kind: Kind, job: Mapping[str, Any]) -> Iterator[FieldProblem]:
 def describe_nesting(share: Share, other: Share) -> str:
     """Say which two folders are in each other."""
     return f"{'/'.join(share.parts)} and {'/'.join(other.parts)} are one in the other, which the emulator cannot mount"
+
+
+def buckets(data: DataFolder) -> list[Mount]:
+    """Return how to mount `/gcs`: each bucket of the data folder, in a folder where a container makes no others.
+
+    So a misspelt bucket is refused, as by Cloud Storage FUSE, and no container replaces a bucket by a link, which
+    Docker would follow for the next one. A bucket that is made while the container runs is there, but read-only.
+    """
+    with BucketTree(data.buckets).scan(ROOT) as entries:
+        found = sorted(entry.name for entry in entries if is_bucket(entry.name) and entry.is_dir(follow_symlinks=False))
+    mounted = (Mount(str(data.buckets / name), f"/gcs/{name}") for name in found[:_MAX_BUCKETS])
+    return [Mount(str(data.buckets), "/gcs", read_only=True), *mounted]
 
 
 def make(pool: Mapping[str, Any], data: DataFolder) -> list[Mount]:

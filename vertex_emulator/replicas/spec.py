@@ -4,6 +4,7 @@ import json
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 from vertex_api.jobspec import output_folders
@@ -11,7 +12,7 @@ from vertex_emulator import programs
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.errors import InvalidBucketUri, ReplicaCannotStart
-from vertex_emulator.gcs.files import BucketTree
+from vertex_emulator.gcs.files import ROOT, BucketTree, split_uri
 from vertex_emulator.replicas import debugger, mounts, resources
 from vertex_emulator.replicas.environment import (
     METRIC_FOLDER,
@@ -59,8 +60,8 @@ def build(
     """Build the spec of one replica on `host`, and create its folders in the data folder.
 
     `metric_id` is a study's first metric, `secrets` are the variables by which the job's containers find their secrets.
-    Raises ReplicaCannotStart when a folder of its outputs or mounts cannot be made, when a Python package is not in its
-    bucket, when the expanded texts are too long for Linux, and when there is no debugger to inject.
+    Raises ReplicaCannotStart when the bucket of its outputs or a folder of its mounts cannot be made, when a Python
+    package is not in its bucket, when the texts are too long for Linux, and when there is no debugger to inject.
     """
     spec = job.spec["jobSpec"]
     pool = spec["workerPoolSpecs"][replica.pool]
@@ -69,8 +70,8 @@ def build(
     container = pool.get("containerSpec") or _package_container(pool["pythonPackageSpec"], data)
     texts = ContainerTexts.expand(container, service_variables(job, place, metric_id))
 
-    _make_output_folders(spec, data)
-    mounted = [Mount(str(data.buckets), "/gcs"), *mounts.make(pool, data)]
+    _make_output_bucket(spec, data)
+    mounted = [*mounts.buckets(data), *mounts.make(pool, data)]
     if job.trial is not None:
         mounted.append(Mount(str(data.create_metric_folder(job.id)), METRIC_FOLDER))
     injection = debugger.inject(job, replica, data)
@@ -120,12 +121,19 @@ def _package_container(package_spec: Mapping[str, Any], data: DataFolder) -> dic
     }
 
 
-def _make_output_folders(spec: Mapping[str, Any], data: DataFolder) -> None:
+def _make_output_bucket(spec: Mapping[str, Any], data: DataFolder) -> None:
+    """Create the bucket of a job's outputs, and no folder in it: on Vertex AI, whoever writes below one makes it."""
+    tree = BucketTree(data.buckets)
     for name, uri in output_folders(spec).items():
         try:
-            BucketTree(data.buckets).mkdir(uri)
+            bucket, *folders = split_uri(uri)
+            tree.mkdir(ROOT + bucket)
+            for place in accumulate([bucket, *folders], lambda parent, folder: f"{parent}/{folder}"):
+                status = tree.stat(ROOT + place)
+                if status and not stat.S_ISDIR(status.st_mode):
+                    raise InvalidBucketUri(f'"{uri}" cannot be a folder: {ROOT}{place} is a file')
         except InvalidBucketUri as error:
             raise ReplicaCannotStart(f"there is no {name}: {error}") from error
         except PermissionError as error:
-            message = f"there is no {name}: the emulator's user may not write to {uri}; change the mode of its folder"
+            message = f"there is no {name}: the emulator's user may not write to {uri}; change the mode of its bucket"
             raise ReplicaCannotStart(message) from error

@@ -248,6 +248,7 @@ class Reconciler:
                 lines = self.executor.read_log(job.id, replica, (status.finished or 0) - _LAST_WORDS_NS)
                 texts = [line.text for line in lines]
                 yield from findings.missing_code(texts, lambda: self.executor.remains(job.id, replica))
+                yield from findings.missing_bucket(texts, BucketTree(self.data.buckets))
 
     def _signal(self, job: Job, running: set[Replica], stopping_since: int) -> float | None:
         """Signal replicas: SIGTERM, or SIGKILL after the grace period from `stopping_since` (ns); return the delay."""

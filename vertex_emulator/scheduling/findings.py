@@ -14,10 +14,11 @@ from posixpath import basename, dirname, join
 from vertex_api.errors import FOUND_HERE
 from vertex_api.jobspec import output_folder, output_folders
 from vertex_api.messages import truncate
+from vertex_api.names import did_you_mean
 from vertex_api.scalars import quote
 from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.errors import InvalidBucketUri
-from vertex_emulator.gcs.files import BucketTree
+from vertex_emulator.gcs.files import ROOT, BucketTree, is_bucket
 from vertex_emulator.replicas.remains import Remains
 
 _MAX_FILES, _MAX_NAMES, _MAX_NAME = 200, 5, 128
@@ -25,6 +26,8 @@ _MAX_ENTRIES = 10_000
 """How many files and folders of a job's outputs are looked at."""
 _CODE_FOLDERS = ("/app", "/src", "/code", "/workspace", "/trainer", "/opt/ml/code", "/usr/src/app", "/root", "/")
 """Where public Dockerfiles put a program."""
+_MAX_LINE = 10_000
+_IN_BUCKET = re.compile(r"(?<![\w./-])/gcs/([a-z0-9][a-z0-9._-]{1,220}[a-z0-9])")
 _SCRIPT_WITH_ARGS = 3  # -c, the script, and one argument
 _NO_MODULE = re.compile(r"finding module specification for '([\w.]+)'|No module named '?([A-Za-z_][\w.]*)")
 _NO_FILE = re.compile(r"can't open file '([^'\n]+)'")
@@ -88,6 +91,19 @@ _FOREIGN = {
     stat.S_IFBLK: "is a device",
     stat.S_IFCHR: "is a device",
 }
+
+
+def missing_bucket(lines: Iterable[str], tree: BucketTree) -> Iterator[str]:
+    """Say that a program failed at a bucket that nobody has made; `lines` are its last ones."""
+    named = dict.fromkeys(match[1] for line in lines for match in _IN_BUCKET.finditer(line[:_MAX_LINE]))
+    with tree.scan(ROOT) as entries:
+        buckets = {entry.name for entry in islice(entries, _MAX_ENTRIES) if is_bucket(entry.name)}
+    for name in [name for name in named if is_bucket(name) and name not in buckets][:_MAX_NAMES]:
+        yield (
+            f"{FOUND_HERE}there is no bucket {name}{did_you_mean(name, buckets)}; below /gcs are buckets that exist, "
+            "here and on Vertex AI, and writing makes none: correct the name, or make the bucket before the job starts "
+            f"(gcloud storage buckets create gs://{name}; in a rehearsal, a folder of that name in --inputs)"
+        )
 
 
 def ignored_args(replica: Replica, remains: Remains) -> Iterator[str]:

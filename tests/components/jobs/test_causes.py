@@ -118,6 +118,8 @@ def test_missing_code_is_told_by_where_it_belongs(line: str, cause: str) -> None
             "FileNotFoundError: [Errno 2] No such file or directory: '/gcs/b/run/model/weights'",
             "/gcs/b/run/model/weights is not there: check the bucket and the path, and to write, make its folder first",
         ),
+        ("OSError: [Errno 30] Read-only file system: '/gcs/buket'", "/gcs/buket is no bucket that exists"),
+        ("OSError: [Errno 38] Function not implemented: '/gcs/buket'", "/gcs/buket is no bucket that exists"),
         ("train.py: error: unrecognized arguments: --units=8", "the program does not know --units=8: add the argument"),
         (
             "train.py: error: argument --units: invalid int value: '8.0'",

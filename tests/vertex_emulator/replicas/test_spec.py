@@ -60,6 +60,20 @@ def test_file_blocking_output_folder_is_named(data: DataFolder) -> None:
         made(data, pool(), baseOutputDirectory={"outputUriPrefix": "gs://bkt/run"})
 
 
+def test_only_the_bucket_of_outputs_is_made(data: DataFolder) -> None:
+    made(data, pool(), baseOutputDirectory={"outputUriPrefix": "gs://new/run"})
+    assert sorted(path.name for path in data.buckets.rglob("*")) == ["bkt", "new"]
+
+
+def test_only_buckets_can_be_written_to(data: DataFolder) -> None:
+    """The folder of buckets is read-only, and nothing is mounted that a container may have put in place of one."""
+    (data.buckets / "link").symlink_to("/etc")
+    (data.buckets / "file").touch()
+    (data.buckets / "No bucket:rw").mkdir()
+    mounted = {mount.target: mount.read_only for mount in made(data, pool()).mounts}
+    assert mounted == {"/gcs": True, "/gcs/bkt": False}
+
+
 def test_parallel_replicas_and_trials_take_different_gpus(data: DataFolder) -> None:
     gpu = {"machineType": "n1-standard-4", "acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 1}
     spec = custom_job_spec({**pool(), "machineSpec": gpu}, {**pool(), "machineSpec": gpu})
@@ -77,6 +91,7 @@ def test_what_is_mounted_and_set_is_added_up(data: DataFolder) -> None:
     spec = build(job, Replica(0, 0, 2), data, HOST, "acc", {"SECRET": "2"})
     assert [mount.target for mount in spec.mounts] == [
         "/gcs",
+        "/gcs/bkt",
         "/mnt/nfs/data",
         "/tmp/hypertune",
         "/opt/vertex-emulator",

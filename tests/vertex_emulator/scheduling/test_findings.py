@@ -179,6 +179,30 @@ def test_files_that_storage_has_not_are_named(tmp_path: Path) -> None:
     assert " has a hard link, which " in link
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("OSError: [Errno 30] Read-only file system: '/gcs/acme-dta'", "acme-dta; did you mean acme-data?"),
+        ("No such file or directory: '/gcs/acme-dta/x/y.csv'", "acme-dta; did you mean acme-data?"),
+        ("No such file or directory: '/gcs/acme-data/x'", None),
+        ("cannot open /mnt/gcs/acme-dta or /gcs/..", None),
+        ("/gcs/other-team", "other-team; known: acme-data"),
+    ],
+)
+def test_a_bucket_that_nobody_made_is_named(tmp_path: Path, line: str, said: str | None) -> None:
+    (tmp_path / "acme-data").mkdir()
+    found = [*findings.missing_bucket(["Traceback", line, line], BucketTree(tmp_path))]
+    if said is None:
+        assert found == []
+    else:
+        assert found[0].startswith(f"{FOUND_HERE}there is no bucket {said}") and len(found) == 1
+
+
+def test_many_missing_buckets_are_a_few_lines(tmp_path: Path) -> None:
+    lines = [f"/gcs/bucket-{number}/x" for number in range(1000)] + ["/gcs/" + "a" * 10_000_000]
+    assert len([*findings.missing_bucket(lines, BucketTree(tmp_path))]) == 5
+
+
 def test_the_log_of_a_job_has_them(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
     files = Files("/app/gs:/b", words=["sh", "-c", "python train.py", "--lr=1"])
     monkeypatch.setattr(emulator.machine, "remains", lambda job, replica: files)

@@ -34,7 +34,9 @@ def saves(spec: ReplicaSpec) -> int:
     buckets = mounted(spec, "/gcs")
     assert buckets is not None
     if "AIP_MODEL_DIR" in spec.environment:
-        (buckets / spec.environment["AIP_MODEL_DIR"].removeprefix("gs://") / "weights").write_text("1")
+        folder = buckets / spec.environment["AIP_MODEL_DIR"].removeprefix("gs://")
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "weights").write_text("1")
     folder = mounted(spec, "/tmp/hypertune")
     if folder is not None:
         value = abs(float(str(spec.args[-1]).partition("=")[2]) - 0.5) if spec.args else 0.0

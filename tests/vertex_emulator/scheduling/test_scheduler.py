@@ -297,10 +297,13 @@ def test_exhausted_grid_ends_study(emulator: Emulator) -> None:
 def test_deleting_job_keeps_its_outputs(emulator: Emulator) -> None:
     job = submit(emulator, custom_job_spec(baseOutputDirectory={"outputUriPrefix": "gs://my-bucket/run"}))
     emulator.run()
+    outputs = emulator.data.buckets / "my-bucket" / "run"
+    assert not outputs.exists()
+    outputs.mkdir()
     emulator.jobs.delete(CUSTOM_JOB, LOCATION, job)
     emulator.run_ready_steps()
     assert not list(emulator.data.job_ids())
-    assert (emulator.data.buckets / "my-bucket" / "run" / "model").is_dir()
+    assert outputs.is_dir()
 
 
 class Clock:

@@ -32,4 +32,6 @@ if "CLOUD_ML_HP_METRIC_FILE" in os.environ:
     entry = {**score, "timestamp": time.time(), "global_step": "1"}
     pathlib.Path(os.environ["CLOUD_ML_HP_METRIC_FILE"]).write_text(json.dumps(entry) + "\n")
 if "AIP_MODEL_DIR" in os.environ:
-    (path(os.environ["AIP_MODEL_DIR"]) / "model.json").write_text("{}")
+    folder = path(os.environ["AIP_MODEL_DIR"])
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "model.json").write_text("{}")
