@@ -9,6 +9,7 @@ Moby's source, `remotecontext` removes the Dockerfile and `.dockerignore` if the
 
 import os
 import re
+import select
 import shutil
 import subprocess
 import sys
@@ -31,6 +32,10 @@ Secrets = Mapping[str, str]
 """Values by the ids with which a Dockerfile mounts them."""
 MAX_QUOTED_LINES = 12
 """How many of the last lines of a failed build an error quotes."""
+_MAX_SHOWN = 120
+_CLASSIC_STEP = re.compile(r"Step (\d+)/\d+ : ")
+_BUILDKIT_FAILURE = re.compile(r" > \[[^]]*\] (.+):$")
+"""How the builders say of which step what follows is."""
 _STEP_LINE = re.compile(r"Step \d+/\d+ : |#\d+ \[.*\d+/\d+\] ")
 """How the classic builder and BuildKit announce a step."""
 _IMAGE_WAS_REMOVED = 'unable to find image "sha256:'
@@ -41,6 +46,10 @@ _ADVICE = (
     (
         r"no such host|dial tcp|i/o timeout|network is unreachable|TLS handshake timeout|name resolution",
         "this machine does not reach a registry or server; connect it, or bring the base image here by `docker load`",
+    ),
+    (
+        r"sent nothing for \d|sends nothing any more",
+        "the last step writes nothing, such as a RUN that waits for an answer; let it write, or answer (apt-get -y)",
     ),
     (
         r"pull access denied|manifest unknown|manifest for \S+ not found|failed to resolve source metadata",
@@ -152,14 +161,26 @@ class Buildx:
                 },
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                encoding="utf-8",
-                errors="replace",
             ) as process,
         ):
-            assert process.stdout
-            lines = list(follow(process.stdout, report))
+            lines = list(follow(_lines(process, _SILENT_BUILD_SECONDS), report))
         if process.returncode:
-            raise failure(uri, lines)
+            raise failure(uri, lines, at=_failed_at(context, uri, lines))
+
+
+def _lines(process: "subprocess.Popen[bytes]", silence_seconds: float) -> Iterator[str]:
+    """Yield what a program writes, by lines. One that writes nothing for so long is ended, and a last line says so."""
+    assert process.stdout
+    rest = b""
+    while select.select([process.stdout], [], [], silence_seconds)[0]:
+        if not (read := os.read(process.stdout.fileno(), 1 << 16)):
+            break
+        *lines, rest = (rest + read).split(b"\n")
+        yield from (line.decode(errors="replace") for line in lines)
+    else:
+        process.terminate()
+        rest += f"\nthe build has sent nothing for {silence_seconds:g} s, so it was ended".encode()
+    yield from rest.decode(errors="replace").split("\n")
 
 
 @contextmanager
@@ -208,7 +229,7 @@ class ClassicBuilder:
             if error is None:
                 return
             if attempt == _MAX_ATTEMPTS or not error.startswith(_IMAGE_WAS_REMOVED):
-                raise failure(uri, [*lines, error])
+                raise failure(uri, [*lines, error], at=_failed_at(context, uri, lines))
 
     def _attempt(self, context: BuildContext, uri: str, report: Report) -> tuple[list[str], str | None]:
         """Return the lines of a build, and its error."""
@@ -235,7 +256,7 @@ class ClassicBuilder:
             except DockerRefused as refusal:
                 return lines, str(refusal)
             except DockerUnavailable as lost:
-                raise failure(uri, [*lines, str(lost)]) from lost
+                raise failure(uri, [*lines, str(lost)], at=_failed_at(context, uri, lines)) from lost
         return lines, error
 
 
@@ -323,9 +344,26 @@ def follow(lines: Iterable[str], report: Report) -> Iterator[str]:
         yield text
 
 
-def failure(uri: str, lines: list[str], advice: str = "") -> BuildFailed:
-    """Return the error of a failed build, with its last lines, and what helps where they say so."""
+def _failed_at(context: BuildContext, uri: str, lines: Sequence[str]) -> str:
+    """Return the place and the text of the instruction that has failed, as a build's lines say; "" if none does."""
+    instructions = Dockerfile.parse(context.dockerfile_text).instructions
+    by_text = {" ".join([each.name, *each.flags, *each.rest.split()]): each for each in instructions}
+    for line in reversed(lines if not context.texts else []):  # a generated Dockerfile has no place
+        found = None
+        if (step := _CLASSIC_STEP.match(line)) and int(step[1]) <= len(instructions):
+            found = instructions[int(step[1]) - 1]
+        elif step := _BUILDKIT_FAILURE.match(line):
+            found = by_text.get(" ".join(step[1].split()))
+        if found:
+            return f"{context.place(uri, found.line)} ({found.name} {found.rest[:_MAX_SHOWN]})"
+    return ""
+
+
+def failure(uri: str, lines: list[str], advice: str = "", at: str = "") -> BuildFailed:
+    """Return the error of a failed build `at` a place, with its last lines, and what helps where they say so."""
     ending = "\n".join(lines[-MAX_QUOTED_LINES:])
     advice = advice or next((text for pattern, text in _ADVICE if re.search(pattern, ending)), "")
     quoted = "\n".join(f"  {line}" for line in lines[-MAX_QUOTED_LINES:])
-    return BuildFailed(f"{uri} cannot be built{advice and '; '}{advice}; the last lines of its build:\n{quoted}")
+    return BuildFailed(
+        f"{uri} cannot be built{at and ': '}{at}{advice and '; '}{advice}; the last lines of its build:\n{quoted}"
+    )

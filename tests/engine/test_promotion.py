@@ -150,7 +150,7 @@ class TestSecrets:
         seen = _collect_readable_texts(cloud, "--diff")
         dockerfile.write_text(f"{dockerfile.read_text()}{step}another\n")
         seen.append(cloud.up(fails=True))
-        assert "trainer" in seen[-1] and "cannot be built; the last lines of its build" in seen[-1]
+        assert "trainer" in seen[-1] and "cannot be built: trainer/Dockerfile:" in seen[-1]
         assert _find_texts_with(TOKEN, seen, cloud) == _find_texts_with(PASSWORD, seen, cloud) == []
 
 

@@ -79,7 +79,7 @@ def quoted_lines(build: Buildx | ClassicBuilder, context: BuildContext) -> list[
     with pytest.raises(BuildFailed) as failure:
         build.build(context, URI, {}, lambda line: None)
     first, *quoted = str(failure.value).splitlines()
-    assert first == f"{URI} cannot be built; the last lines of its build:"
+    assert first.startswith(f"{URI} cannot be built") and first.endswith("; the last lines of its build:")
     return quoted
 
 
@@ -296,6 +296,18 @@ def test_what_cannot_be_had_is_said_with_the_lines_that_need_it(
     )
 
 
+def test_a_silent_build_is_ended(
+    program: Callable[[str], Path], context: BuildContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(builders, "_SILENT_BUILD_SECONDS", 0.3)
+    program("echo '#5 [1/1] RUN read'; exec sleep 60")
+    with pytest.raises(BuildFailed) as failure:
+        Buildx().build(context, URI, {}, lambda line: None)
+    first, *_, last = str(failure.value).splitlines()
+    assert "the last step writes nothing, such as a RUN that waits for an answer" in first
+    assert last == "  the build has sent nothing for 0.3 s, so it was ended"
+
+
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 def test_a_silent_daemon_is_named_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     host = f"unix://{tmp_path}/docker.sock"
@@ -408,6 +420,31 @@ def test_a_dockerfile_linking_to_an_ignored_file_fails(tmp_path: Path) -> None:
         buildx_input(context),
     ):
         pass
+
+
+FAILING = {
+    "RUN  echo why  &&  exit 3": ("d1/Dockerfile:4 (RUN echo why  &&  exit 3); the last lines of its build", "3"),
+    "USER nobody2\nRUN true": ("d1/Dockerfile:5 (RUN true); no RUN before it makes the user that USER names", "passwd"),
+    "RUN dd if=/dev/zero of=/dev/full": ("d1/Dockerfile:4 (RUN dd if=/dev/zero of=/dev/full); Docker's disk is f", "1"),
+}
+"""What only a builder finds: a step, what is said of it, and how the build's last line ends."""
+
+
+@pytest.mark.parametrize("builder", [Buildx, ClassicBuilder])
+def test_what_only_a_builder_finds_is_named_by_line(
+    builder: type[Buildx] | type[ClassicBuilder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("d1").mkdir()
+    build = Buildx([str(buildx.program())]) if builder is Buildx else ClassicBuilder()
+    for step, (said, ending) in FAILING.items():
+        Path("d1/Dockerfile").write_text(f"FROM {BASE} AS one\nFROM one\n# {tmp_path}\n{step}\n")
+        context = DockerfileContext(Path("d1"), "Dockerfile", {}, None, "linux/amd64")
+        with pytest.raises(BuildFailed) as failure:
+            build.build(context, URI, {}, lambda line: None)
+        first, *_, last = str(failure.value).splitlines()
+        assert first.startswith(f"{URI} cannot be built: {said}")
+        assert ending in last and "None" not in str(failure.value)
 
 
 SECRET = "canary-of-a-build-secret"
