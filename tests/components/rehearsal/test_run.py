@@ -7,16 +7,20 @@ import shlex
 import signal
 import subprocess
 import sys
+from contextvars import ContextVar
 from pathlib import Path
 
 import pytest
+from vertex_training import TrainingStack
 from vertex_training.cli import main
+from vertex_training.errors import DeclarationErrors
 from vertex_training.rehearsal.rehearse import Options, rehearse
 from vertex_training.rehearsal.run import _report, run
 from vertex_training.rehearsal.runner import Ended, RunRefused
 from vertex_training.rehearsal.target import throw_away
 from vertex_training.schema import source
 
+from tests.components.targets.gcp.graph import forget_loops, graph
 from tests.vertex_emulator.running import IMAGE, until
 from vertex_api.job import Job
 from vertex_api.names import CUSTOM_JOB
@@ -42,6 +46,49 @@ def test_values_of_a_run_change_nothing_else(project: Write, tmp_path: Path, cap
     assert (tmp_path / "out" / "model" / "said").read_text() == "7 other"
     assert sorted(path.name for path in Path.cwd().rglob("*")) == before
     assert left(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("dockerfile", "said"),
+    [
+        (f"FORM {IMAGE}\n", ":1: FORM is no instruction; did you mean FROM?"),
+        (f"FROM {IMAGE}\nCOPY trian.py /\n", ":2: COPY of trian.py, which is not in d1/; correct the path, which begi"),
+        (None, "there is no d1/Dockerfile; write one, or name another with dockerfile"),
+    ],
+)
+def test_a_broken_dockerfile_is_one_line_in_every_command(
+    project: Write,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    dockerfile: str | None,
+    said: str,
+) -> None:
+    def start(*_: object, **__: object) -> None:
+        raise AssertionError("Docker is asked, or an emulator started")
+
+    monkeypatch.setattr("vertex_training.images.builders.connect", start)
+    monkeypatch.setattr("vertex_training.rehearsal.target.throw_away", start)
+    project("  train: " + job("pass").replace(IMAGE, "${images.d1}") + "images: {d1: {context: d1}}\n")
+    Path("d1").mkdir()
+    if dockerfile:
+        Path("d1/Dockerfile").write_text(dockerfile)
+    shown = {}
+    for command in (["run", "train"], ["rehearse", "--stack", "local"]):
+        assert main(command) in (1, 2)
+        shown[command[0]] = "".join(capfd.readouterr())
+    own = {"vertex-training:target": "local", "vertex-training:include": '["jobs.yaml"]'}
+    monkeypatch.setattr("pulumi.runtime.get_config_env", lambda: own)
+    monkeypatch.setattr("pulumi.runtime.config.CONFIG", ContextVar("config", default=own))
+    for command, is_preview in (("preview", True), ("up", False)):
+        with pytest.raises(DeclarationErrors) as refused:
+            graph(lambda: TrainingStack("training"), preview=is_preview)
+        shown[command] = str(refused.value)
+    forget_loops()
+    for text in shown.values():
+        assert text.count("d1/Dockerfile") == 1, text
+        (line,) = [line for line in text.splitlines() if "d1/" in line]
+        assert "images.d1" in line and said in line
+        assert "None" not in text and "Traceback" not in text
 
 
 def ended(outputs: Path) -> Ended:
