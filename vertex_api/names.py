@@ -91,7 +91,8 @@ def closest_name(name: str, known_names: Iterable[str]) -> str | None:
     """Return the known name most similar to `name`, None if none is similar. Case and underscores are ignored.
 
     Of names that differ in a number only it is the next size up: `n1-standard-4` for `n1-standard-2`. A name that is
-    the beginning of a known one means that: `TPU_V4_POD` for `TPU_V4`.
+    the beginning of a known one means that: `TPU_V4_POD` for `TPU_V4`. A word of letters and digits tells more than
+    others: `NVIDIA_L4` for `NVIDIA_TESLA_L4`.
     Returns None too for a name that is no name by its length, and among so many known names that it would take long.
     """
     known_names = list(known_names)
@@ -102,9 +103,17 @@ def closest_name(name: str, known_names: Iterable[str]) -> str | None:
     begun = [each for each in known_names if name and each.startswith((f"{name}_", f"{name}-"))]
     if len(begun) == 1:
         return begun[0]
-    folded = {candidate.lower(): candidate for candidate in sorted(known_names)}
+    same = [each for each in known_names if _model(name) & _model(each)]
+    if len(same) == 1:
+        return same[0]
+    folded = {candidate.lower(): candidate for candidate in sorted(same or known_names)}
     matches = difflib.get_close_matches(name.replace("_", "").lower(), folded, n=1)
     return folded[matches[0]] if matches else None
+
+
+def _model(name: str) -> set[str]:
+    """Return the words of a name that have both letters and digits, such as `T4` in `NVIDIA_TESLA_T4`."""
+    return {word for word in re.split("[-_]", name.upper()) if re.search("[A-Z]", word) and re.search("[0-9]", word)}
 
 
 def _next_size(name: str, known_names: Iterable[str]) -> str | None:

@@ -34,7 +34,7 @@ MAX_QUOTED_LINES = 12
 """How many of the last lines of a failed build an error quotes."""
 _MAX_SHOWN = 120
 _CLASSIC_STEP = re.compile(r"Step (\d+)/\d+ : ")
-_BUILDKIT_FAILURE = re.compile(r" > \[[^]]*\] (.+):$")
+_BUILDKIT_FAILURE = re.compile(r" > (?:\[[^]]*\] )?(.+):$")
 """How the builders say of which step what follows is."""
 _STEP_LINE = re.compile(r"Step \d+/\d+ : |#\d+ \[.*\d+/\d+\] ")
 """How the classic builder and BuildKit announce a step."""
@@ -53,7 +53,7 @@ _ADVICE = (
     ),
     (
         r"pull access denied|manifest unknown|manifest for \S+ not found|failed to resolve source metadata",
-        "correct the image after FROM or --from=, or log in to its registry by `docker login`",
+        "correct the image or stage after FROM or --from=, or log in to its registry by `docker login`",
     ),
     (
         r"(?i)failed to solve.*unknown (instruction|flag)",
@@ -348,6 +348,9 @@ def _failed_at(context: BuildContext, uri: str, lines: Sequence[str]) -> str:
     """Return the place and the text of the instruction that has failed, as a build's lines say; "" if none does."""
     instructions = Dockerfile.parse(context.dockerfile_text).instructions
     by_text = {" ".join([each.name, *each.flags, *each.rest.split()]): each for each in instructions}
+    for each in instructions:
+        if name := each.flag("--from") or (each.words[0] if each.name == "FROM" and each.words else ""):
+            by_text |= {f"{prefix} {_full_name(name)}": each for prefix in ("load metadata for", "FROM")}
     for line in reversed(lines if not context.texts else []):  # a generated Dockerfile has no place
         found = None
         if (step := _CLASSIC_STEP.match(line)) and int(step[1]) <= len(instructions):
@@ -355,8 +358,17 @@ def _failed_at(context: BuildContext, uri: str, lines: Sequence[str]) -> str:
         elif step := _BUILDKIT_FAILURE.match(line):
             found = by_text.get(" ".join(step[1].split()))
         if found:
-            return f"{context.place(uri, found.line)} ({found.name} {found.rest[:_MAX_SHOWN]})"
+            text = " ".join([found.name, *found.flags, found.rest])
+            return f"{context.place(uri, found.line)} ({text[:_MAX_SHOWN]})"
     return ""
+
+
+def _full_name(image: str) -> str:
+    """Return the name of an image as BuildKit writes it: `docker.io/library/python:latest` for `python`."""
+    host, _, path = image.partition("/")
+    if not path or not ("." in host or ":" in host or host == "localhost"):
+        image = f"docker.io/{image if path else f'library/{image}'}"
+    return image if ":" in image.rpartition("/")[2] else f"{image}:latest"
 
 
 def failure(uri: str, lines: list[str], advice: str = "", at: str = "") -> BuildFailed:

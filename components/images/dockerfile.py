@@ -7,7 +7,7 @@ dockerfile-parse (2.0.1) is no help here: it has no heredocs, flags or `ONBUILD`
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -46,8 +46,8 @@ _BUILDKIT_FLAGS = {
 }
 _WITHOUT_FLAG = {
     **dict.fromkeys(("--mount", "--mount=type=bind"), "COPY the files before it"),
-    "--mount=type=cache": "leave the mount out, as it only saves time",
-    "--mount=type=tmpfs": "leave the mount out, and remove in the same RUN what it writes",
+    "--mount=type=cache": "leave the cache out, as it only saves time",
+    "--mount=type=tmpfs": "leave the tmpfs out, and remove in the same RUN what it writes",
     "--link": "leave --link out, as it only saves time",
     "--chmod": "write RUN chmod below it",
     "--checksum": "write RUN with curl and `sha256sum --check`",
@@ -196,9 +196,7 @@ class Dockerfile:
             known = _BUILDKIT_FLAGS.get(each.name, ())
             for flag in dict.fromkeys(flag.partition("=")[0] for flag in each.flags):
                 if flag in known:
-                    kind = re.search(r"\btype=\w+", each.flag(flag) or "") if flag == "--mount" else None
-                    instead = _WITHOUT_FLAG.get(f"{flag}={kind[0]}" if kind else flag, "")
-                    yield each.line, f"{each.name} {flag}", instead
+                    yield each.line, f"{each.name} {flag}", _without(flag, each.flags)
             if each.has_heredoc and each.name == "RUN":
                 yield each.line, "RUN <<", "join the commands by && and end lines with \\"
             elif each.has_heredoc:
@@ -266,6 +264,16 @@ class Dockerfile:
             everything = range(len(self.stages)) if any("$" in name for name in named) else ()
             pending += [*everything, *(by_name[name.lower()] for name in named if name.lower() in by_name)]
         return [self.stages[index] for index in sorted(needed)]
+
+
+def _without(flag: str, flags: Sequence[str]) -> str:
+    """Return how to do without a flag, which may be there several times, in another way each; "" if one has none."""
+    kinds = [flag]
+    if flag == "--mount":
+        types = [re.search(r"\btype=\w+", each) for each in flags if each.startswith("--mount")]
+        kinds = [f"--mount={found[0]}" if found else "--mount" for found in types]
+    ways = [_WITHOUT_FLAG.get(kind, "") for kind in kinds]
+    return ", and ".join(dict.fromkeys(ways)) if all(ways) else ""
 
 
 def _instructions(lines: list[str], escape: str) -> Iterator[Instruction]:

@@ -132,4 +132,9 @@ def test_of_sizes_the_next_one_up_is_meant(name: str, meant: str) -> None:
 
 
 def test_the_beginning_of_a_name_means_that_name() -> None:
+    accelerators = ["NVIDIA_L4", "NVIDIA_TESLA_T4", "NVIDIA_TESLA_V100", "NVIDIA_B200", "NVIDIA_H100_80GB"]
+    assert closest_name("NVIDIA_TESLA_L4", accelerators) == closest_name("L4", accelerators) == "NVIDIA_L4"
+    assert closest_name("NVIDIA_T4", accelerators) == "NVIDIA_TESLA_T4"
+    assert closest_name("NVIDIA_V100", accelerators) == "NVIDIA_TESLA_V100"
+    assert closest_name("NVIDIA_TESLA_H100", accelerators) == "NVIDIA_H100_80GB"
     assert closest_name("TPU_V4", ["TPU_V2", "TPU_V3", "TPU_V4_POD", "TPU_V5_LITEPOD"]) == "TPU_V4_POD"

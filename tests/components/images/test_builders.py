@@ -158,7 +158,10 @@ def test_an_error_amid_an_answer_is_docker_s(
     ("error", "advice"),
     [
         ('Get "https://a.test/v2/": dial tcp: lookup a.test: no such host', "this machine does not reach a registry"),
-        ("pull access denied for buidler, repository does not exist", "correct the image after FROM or --from="),
+        (
+            "pull access denied for buidler, repository does not exist",
+            "correct the image or stage after FROM or --from=",
+        ),
         ("failed to solve: line 3: unknown instruction: PRINT(1)", "Docker's BuildKit is older than the Dockerfile"),
         ("failed to solve: line 2: Unknown flag: link", "Docker's BuildKit is older than the Dockerfile"),
         ("dd: error writing '/x': No space left on device", "Docker's disk is full"),
@@ -292,7 +295,7 @@ def test_what_cannot_be_had_is_said_with_the_lines_that_need_it(
     assert (
         str(failure.value)
         .splitlines()[-1]
-        .endswith("Dockerfile:2: RUN --mount needs BuildKit; without it, leave the mount out, as it only saves time")
+        .endswith("Dockerfile:2: RUN --mount needs BuildKit; without it, leave the cache out, as it only saves time")
     )
 
 
@@ -425,6 +428,7 @@ def test_a_dockerfile_linking_to_an_ignored_file_fails(tmp_path: Path) -> None:
 FAILING = {
     "RUN  echo why  &&  exit 3": ("d1/Dockerfile:4 (RUN echo why  &&  exit 3); the last lines of its build", "3"),
     "USER nobody2\nRUN true": ("d1/Dockerfile:5 (RUN true); no RUN before it makes the user that USER names", "passwd"),
+    "COPY --from=buidler /a /b": ("d1/Dockerfile:4 (COPY --from=buidler /a /b); ", ""),
     "RUN dd if=/dev/zero of=/dev/full": ("d1/Dockerfile:4 (RUN dd if=/dev/zero of=/dev/full); Docker's disk is f", "1"),
 }
 """What only a builder finds: a step, what is said of it, and how the build's last line ends."""

@@ -210,7 +210,11 @@ def test_an_unreadable_dockerfile_is_named(folder: Path, monkeypatch: pytest.Mon
 
 
 BUILDKIT = {
-    "RUN --mount=type=cache,target=/root/.cache pip install uv": "RUN --mount needs BuildKit; without it, leave the mo",
+    "RUN --mount=type=cache,target=/root/.cache pip install uv": "RUN --mount needs BuildKit; without it, leave the ca",
+    "RUN --mount=type=cache,target=/c --mount=from=uv,target=/u x": (
+        "RUN --mount needs BuildKit; without it, leave the cache out, as it only saves time, and COPY the files before"
+    ),
+    "RUN --mount=type=cache,target=/c --mount=type=ssh x": "RUN --mount needs BuildKit",
     "RUN --mount=target=/x,type=bind true": "RUN --mount needs BuildKit; without it, COPY the files before it",
     "RUN --mount=target=/x true": "RUN --mount needs BuildKit; without it, COPY the files before it",
     "RUN --mount=type=secret,id=t true": "RUN --mount needs BuildKit",
