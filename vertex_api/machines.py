@@ -78,6 +78,9 @@ def accelerator_of(spec: Mapping[str, Any]) -> tuple[str | None, int]:
     return None if kind == "ACCELERATOR_TYPE_UNSPECIFIED" else kind, spec.get("acceleratorCount", 0)
 
 
+ENDED = {"NVIDIA_TESLA_K80": "2024-05-01", "NVIDIA_TESLA_P100": "2026-09-15"}
+"""Accelerators that the API still names, with the day since which there are none: Compute Engine's page "GPU machine
+types", and for P100 the caution on Google's page "Configure compute resources for custom training"."""
 _HYPERDISK_ONLY = ("a3-ultragpu", "a4-highgpu", "a4x-highgpu")
 _RESERVATION_ONLY = ("a4x-highgpu-4g",)
 _FAMILIES: tuple[tuple[str, float, tuple[int, ...]], ...] = (
@@ -136,20 +139,17 @@ _BOARD_OR_POD = {"TPU_V2": (8, *range(32, 513, 32)), "TPU_V3": (8, *range(32, 20
 def _plain_machines() -> Iterator[Machine]:
     for family, memory, sizes in _FAMILIES:
         for vcpus in sizes:
-            gpus = _n1_gpus(family, vcpus) if family.startswith("n1-") else {}
+            gpus = _n1_gpus(vcpus) if family.startswith("n1-") else {}
             yield Machine(f"{family}-{vcpus}", vcpus, round(vcpus * memory, 2), gpus)
     for name, vcpus, total in _MEMORY_OPTIMISED:
         yield Machine(name, vcpus, total)
 
 
-def _n1_gpus(n1_family: str, vcpus: int) -> dict[str, tuple[int, ...]]:
-    """Return the counts that fit: more vCPUs need more GPUs, and a P100 host has at most 64 vCPUs and 208 GB."""
+def _n1_gpus(vcpus: int) -> dict[str, tuple[int, ...]]:
+    """Return the counts that fit: more vCPUs need more GPUs."""
     counts: tuple[int, ...] = (1, 2, 4) if vcpus <= 16 else (2, 4) if vcpus == 32 else (4,)
-    gpus = {"NVIDIA_TESLA_T4": counts, "NVIDIA_TESLA_P4": counts}
-    if vcpus <= 32 or (n1_family, vcpus) == ("n1-highcpu", 64):
-        gpus["NVIDIA_TESLA_P100"] = counts
-    gpus["NVIDIA_TESLA_V100"] = tuple(count for count in (1, 2, 4, 8) if count >= math.ceil(vcpus / 8) or count == 8)
-    return gpus
+    v100 = tuple(count for count in (1, 2, 4, 8) if count >= math.ceil(vcpus / 8) or count == 8)
+    return {"NVIDIA_TESLA_T4": counts, "NVIDIA_TESLA_P4": counts, "NVIDIA_TESLA_V100": v100}
 
 
 def _gpu_machines() -> Iterator[Machine]:

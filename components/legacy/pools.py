@@ -9,7 +9,7 @@ these are past their support; scikit-learn, XGBoost and PyTorch have images of t
 from dataclasses import dataclass
 from typing import Any
 
-from vertex_api.machines import MACHINES
+from vertex_api.machines import ENDED, MACHINES
 from vertex_api.names import closest_name
 from vertex_api.scalars import quote
 
@@ -231,10 +231,10 @@ def _machine_spec(replicas: Replicas, accelerator: dict[str, Any]) -> tuple[dict
     if kind.startswith(("TPU_V2_POD", "TPU_V3_POD")):
         kind = kind.removesuffix("_POD")
     machine = MACHINES.get(name)
-    if kind == "NVIDIA_TESLA_K80" and machine and "NVIDIA_TESLA_T4" in machine.gpus:
+    if kind in ENDED and machine and "NVIDIA_TESLA_T4" in machine.gpus:
         counts = machine.gpus["NVIDIA_TESLA_T4"]
         t4_count = next((possible for possible in counts if possible >= count), counts[-1])
-        comments.append(f"NVIDIA_TESLA_K80 is no longer there: {t4_count} NVIDIA_TESLA_T4 in place of {count}.")
+        comments.append(f"{kind} is no longer there: {t4_count} NVIDIA_TESLA_T4 in place of {count}.")
         kind, count = "NVIDIA_TESLA_T4", t4_count
     return {"machineType": name, **({"acceleratorType": kind, "acceleratorCount": count} if kind else {})}, comments
 

@@ -20,7 +20,6 @@ _CPUS = {"n1": "cpus", "e2": "cpus"} | {
 }
 _GPUS = {
     "NVIDIA_TESLA_P4": "nvidia_p4_gpus",
-    "NVIDIA_TESLA_P100": "nvidia_p100_gpus",
     "NVIDIA_TESLA_T4": "nvidia_t4_gpus",
     "NVIDIA_TESLA_V100": "nvidia_v100_gpus",
     "NVIDIA_L4": "nvidia_l4_gpus",

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from vertex_api.jobspec import REDUCTION_SERVER_POOL, is_reduction_server
-from vertex_api.machines import MACHINES, Machine, accelerator_of, machine_of
+from vertex_api.machines import ENDED, MACHINES, Machine, accelerator_of, machine_of
 from vertex_api.messages import KeyPath
 from vertex_api.names import closest_name, either
 from vertex_api.scalars import to_seconds
@@ -128,12 +128,23 @@ def _check_pool(pool: Mapping[str, Any], at: KeyPath, is_on_persistent_resource:
     if ("containerSpec" in pool) == ("pythonPackageSpec" in pool):
         yield at, "needs exactly one of containerSpec and pythonPackageSpec"
     yield from _check_task(pool, at)
+    if is_on_persistent_resource and is_reserved(pool):
+        yield (*at, "machineSpec", "reservationAffinity"), f"is not for a persistent resource ({_RESERVATIONS})"
     if "machineSpec" in pool or not is_on_persistent_resource:
         yield from check_machine(pool.get("machineSpec", {}), (*at, "machineSpec"))
     if not is_on_persistent_resource:
         yield from _check_reserved(pool, at)
     yield from check_disk(pool.get("diskSpec", {}), (*at, "diskSpec"))
     yield from _check_mounts(pool, at)
+
+
+_RESERVATIONS = 'Google\'s page "Use reservations with training"'
+
+
+def is_reserved(pool: Mapping[str, Any]) -> bool:
+    """Whether the machines of a pool may come from a reservation."""
+    affinity = pool.get("machineSpec", {}).get("reservationAffinity", {})
+    return affinity.get("reservationAffinityType") in ("ANY_RESERVATION", "SPECIFIC_RESERVATION")
 
 
 def _check_reserved(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
@@ -234,6 +245,10 @@ def check_env(entries: Sequence[Mapping[str, Any]], max_entries: int, at: KeyPat
             yield (*at, index, "value"), "is required, and not empty; leave the variable out where it has no value"
 
 
+_RESERVATION = Format(
+    re.compile(r"projects/[^/]+/zones/[^/]+/reservations/[^/]+(/reservationBlocks/[^/]+)?"),
+    "must have the form projects/{project}/zones/{zone}/reservations/{reservation}",
+)
 _PARTITION = Format(re.compile(r"[0-9]+g\.[0-9]+gb"), "must be the size of a GPU partition, such as 1g.10gb")
 _BOTH = "Both `accelerator_type` and `accelerator_count` should be specified or none."
 
@@ -276,6 +291,7 @@ def _check_accelerator(spec: Mapping[str, Any], machine: Machine | None, at: Key
     elif kind not in counts_by_type:
         takes = either(counts_by_type) if counts_by_type else "no accelerator"
         message = f'Accelerator "{kind}" is not supported for machine type "{machine.name}"; it takes {takes}'
+        message += f". There are none since {ENDED[kind]}" if kind in ENDED else ""
         yield (*at, "acceleratorType"), message
     elif not spec.get("gpuPartitionSize") and (counts := counts_by_type[kind]) and count not in counts:
         message = (
@@ -312,10 +328,12 @@ def _check_partition(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation
 
 
 def _check_affinity(affinity: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    """Discovery document, ReservationAffinity: key and values target a specific reservation."""
+    """Discovery document, ReservationAffinity: key and values target a specific reservation, by its full name."""
     kind = affinity.get("reservationAffinityType", "TYPE_UNSPECIFIED")
     if kind == "TYPE_UNSPECIFIED":
         yield (*at, "reservationAffinityType"), "is required: NO_RESERVATION, ANY_RESERVATION or SPECIFIC_RESERVATION"
+    for index, value in enumerate(affinity.get("values", ()) if kind == "SPECIFIC_RESERVATION" else ()):
+        yield from _RESERVATION.check(value, (*at, "values", index))
     for field in ("key", "values"):
         if kind == "SPECIFIC_RESERVATION" and not affinity.get(field):
             yield (*at, field), "is required with SPECIFIC_RESERVATION"
@@ -357,7 +375,9 @@ def _check_flex_start(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violatio
             continue
         first = index if first is None else first
         kind, _ = accelerator_of(machine_spec)
-        if kind not in _FLEX_GPUS:
+        if is_reserved(pool):
+            yield (*path, "reservationAffinity"), f"is not for FLEX_START ({_RESERVATIONS})"
+        elif kind not in _FLEX_GPUS:
             yield (*path, "acceleratorType"), f"{kind or 'no accelerator'}: FLEX_START takes {either(_FLEX_GPUS)}"
         elif machine_spec != spec["workerPoolSpecs"][first]["machineSpec"]:
             yield path, f"must be that of workerPoolSpecs[{first}]: FLEX_START needs the same machines in all pools"

@@ -355,6 +355,14 @@ def test_a_machine_type_is_required(machine_type: str | None) -> None:
     assert said_of_machine(machine_type) == ["machineType: is required"]
 
 
+@pytest.mark.parametrize(("kind", "day"), [("NVIDIA_TESLA_K80", "2024-05-01"), ("NVIDIA_TESLA_P100", "2026-09-15")])
+def test_accelerators_that_have_ended_are_named_so(kind: str, day: str) -> None:
+    (message,) = said_of_machine("n1-standard-4", acceleratorType=kind, acceleratorCount=1)
+    assert message.endswith(
+        f"it takes NVIDIA_TESLA_T4, NVIDIA_TESLA_P4 or NVIDIA_TESLA_V100. There are none since {day}"
+    )
+
+
 @pytest.mark.parametrize("fields", [T4, {"acceleratorCount": 1}, {**T4, "acceleratorCount": 0}])
 def test_accelerator_type_and_count_go_together(fields: dict[str, Any]) -> None:
     assert said_of_machine("n1-standard-4", **fields) == [f"acceleratorType: {BOTH}"]
@@ -364,11 +372,7 @@ def test_accelerator_type_and_count_go_together(fields: dict[str, Any]) -> None:
     ("machine_type", "kind", "takes"),
     [
         ("e2-standard-4", "NVIDIA_TESLA_T4", "no accelerator"),
-        (
-            "n1-standard-4",
-            "NVIDIA_TESLA_K80",
-            "NVIDIA_TESLA_T4, NVIDIA_TESLA_P4, NVIDIA_TESLA_P100 or NVIDIA_TESLA_V100",
-        ),
+        ("n1-standard-4", "TPU_V2", "NVIDIA_TESLA_T4, NVIDIA_TESLA_P4 or NVIDIA_TESLA_V100"),
         ("g2-standard-4", "NVIDIA_TESLA_A100", "NVIDIA_L4"),
         ("cloud-tpu", "NVIDIA_L4", "TPU_V2 or TPU_V3"),
     ],
@@ -506,3 +510,37 @@ def test_spot_machines_are_not_for_tpu_pods() -> None:
     for cores, count in ((8, 0), (32, 1)):
         pools = [pool(machineSpec={**v2, "acceleratorCount": cores})]
         assert len(said_of_spec(scheduling={"strategy": "SPOT"}, workerPoolSpecs=pools)) == count
+
+
+RESERVATION = "projects/p/zones/us-central1-a/reservations/r"
+
+
+@pytest.mark.parametrize(
+    "affinity",
+    [
+        {"reservationAffinityType": "ANY_RESERVATION"},
+        {"reservationAffinityType": "SPECIFIC_RESERVATION", "key": "k", "values": [RESERVATION]},
+    ],
+)
+def test_reservations_exclude_flex_start_and_persistent_resources(affinity: dict[str, Any]) -> None:
+    reserved = pool(machineSpec={**L4, "reservationAffinity": affinity})
+    at = f"{POOLS}[0].machineSpec.reservationAffinity"
+    page = 'Google\'s page "Use reservations with training"'
+    assert said_of_spec(scheduling=FLEX, workerPoolSpecs=[reserved]) == [f"{at}: is not for FLEX_START ({page})"]
+    assert said_of_spec(persistentResourceId="mine", workerPoolSpecs=[reserved]) == [
+        f"{at}: is not for a persistent resource ({page})"
+    ]
+    none = pool(machineSpec={**L4, "reservationAffinity": {"reservationAffinityType": "NO_RESERVATION"}})
+    assert said_of_spec(scheduling=FLEX, workerPoolSpecs=[none]) == []
+    assert said_of_spec(persistentResourceId="mine", workerPoolSpecs=[none]) == []
+
+
+@pytest.mark.parametrize("value", ["mine", "projects/p/reservations/r", f"{RESERVATION}/r"])
+def test_a_reservation_has_its_full_name(value: str) -> None:
+    affinity = {"reservationAffinityType": "SPECIFIC_RESERVATION", "key": "k", "values": [RESERVATION, value]}
+    assert said_of_machine("n1-standard-4", reservationAffinity=affinity) == [
+        f'reservationAffinity.values[1]: "{value}" must have the form '
+        "projects/{project}/zones/{zone}/reservations/{reservation}"
+    ]
+    block = {**affinity, "values": [f"{RESERVATION}/reservationBlocks/b"]}
+    assert said_of_machine("n1-standard-4", reservationAffinity=block) == []
