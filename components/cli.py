@@ -387,8 +387,13 @@ def _schema(args: argparse.Namespace) -> int:
     if args.write is None:
         sys.stdout.write((_SCHEMAS / f"{args.schema}.schema.json").read_text(encoding="utf-8"))
         return 0
+    from .schema.source import explain_written
+
     args.write.mkdir(parents=True, exist_ok=True)
     for file in sorted(_SCHEMAS.glob("*.schema.json")):
+        if message := explain_written(Path.cwd(), args.write / file.name):
+            sys.stderr.write(f"vertex-training: {message}\n")
+            return 1
         (args.write / file.name).write_text(file.read_text(encoding="utf-8"), encoding="utf-8")
         print(args.write / file.name)  # noqa: T201
     return 0

@@ -68,6 +68,24 @@ class DataFolder:
             raise StartError(message) from error
         return data
 
+    def is_closed(self) -> bool:
+        """Return whether the folder is as `open` leaves it, for its owner only and without links to an emulator.
+
+        A branch may bring an endpoint, which would get a token of any file, and a lock that another user can hold.
+        """
+        try:
+            is_open = self.root.stat().st_mode & ~_OWNER_ONLY & 0o777
+        except OSError:
+            return False
+        return not is_open and not self.endpoint.is_symlink() and not self.lock.is_symlink()
+
+    def check_gcloud(self) -> None:
+        """Raise StartError for a virtual environment in gcloud's configuration, which gcloud's script sources."""
+        if (self.gcloud / "virtenv").exists():
+            raise StartError(
+                f"{self.gcloud}/virtenv: gcloud would run what is there, which a branch may have brought; remove it"
+            )
+
     def _close_to_others(self) -> None:
         """Make the root accessible to its owner only. Raises OSError, and StartError also for links in it."""
         folder = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
@@ -87,6 +105,12 @@ class DataFolder:
                     "them, or choose a folder on the right disk with --data"
                 )
             mode, names = stat.S_IMODE(status.st_mode), is_link.keys()
+            self.check_gcloud()
+            if mode & ~_OWNER_ONLY and self.gcloud.name in names:
+                raise StartError(
+                    f"{self.gcloud}: settings of gcloud in a data folder that others can open (mode {mode:04o}): no "
+                    "emulator leaves it so, and a branch may have brought them; remove them"
+                )
             if mode & ~_OWNER_ONLY == 0:
                 return
             if mode & stat.S_ISVTX or (names and not names & _OWN_NAMES):
@@ -237,7 +261,7 @@ class Endpoint:
 def require_endpoint(root: Path) -> Endpoint:
     """Return the endpoint of the emulator that serves a data folder. Raises EmulatorNotRunning."""
     data = DataFolder(root)
-    if not is_locked(data.lock):
+    if not (data.is_closed() and is_locked(data.lock)):
         raise EmulatorNotRunning(
             f"no emulator is running on {root}; start one with: vertex-emulator start --data {root}"
         )

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..review.pieces import count_of
+from ..schema.source import explain_written
 from .probes import Probe
 from .side import Answer, ParityFailed
 
@@ -122,12 +123,15 @@ def to_json(findings: Sequence[Finding]) -> str:
 
 
 def save(folder: Path, probe: Probe, answers: Sequence[Answer]) -> None:
-    """Write the masked answers to a probe into a folder, for `read`."""
+    """Write the masked answers to a probe into a folder, for `read`. Raises ParityFailed."""
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(
         {"version": _VERSION, "answers": [asdict(each) for each in answers]}, indent=1, ensure_ascii=False
     )
-    (folder / f"{probe.name}.json").write_text(text + "\n", encoding="utf-8")
+    file = folder / f"{probe.name}.json"
+    if message := explain_written(Path.cwd(), file):
+        raise ParityFailed(message)
+    file.write_text(text + "\n", encoding="utf-8")
 
 
 def read(folder: Path, probe: Probe) -> list[Answer] | None:

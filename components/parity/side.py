@@ -102,7 +102,8 @@ class Journal:
             self.file.unlink(missing_ok=True)
             return
         new = self.file.with_suffix(".new")
-        with new.open("w") as stream:
+        new.unlink(missing_ok=True)  # a branch may have brought a link
+        with new.open("x") as stream:
             stream.writelines(f"{json.dumps(asdict(run))}\n" for run in runs)
             stream.flush()
             os.fsync(stream.fileno())

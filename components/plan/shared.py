@@ -138,6 +138,9 @@ def from_outside(environment: Mapping[str, str]) -> tuple[list[Source], list[Pro
         if not name:
             problems.append(Problem(VARIABLE, "", "has an empty path; name a file, or unset it"))
             continue
+        if _is_pipe(name):  # it would be waited for, at each preview
+            problems.append(Problem(VARIABLE, "", f"{name} is a pipe; name a file"))
+            continue
         source, content, unreadable = SourceFile.read(Path(name), name)
         problems += unreadable
         if not unreadable:
@@ -147,6 +150,13 @@ def from_outside(environment: Mapping[str, str]) -> tuple[list[Source], list[Pro
             problems += (place(*violation) for violation in found)
             sources.append(Source(rules, Path(name).name, place))
     return sources, problems
+
+
+def _is_pipe(name: str) -> bool:
+    try:
+        return Path(name).is_fifo()
+    except (OSError, ValueError):  # no name of a file
+        return False
 
 
 def argument_problems(resource: str, given: Collection[str]) -> Iterator[Problem]:

@@ -60,6 +60,8 @@ VARS = "vars."
 _MAX_SEARCHED, _MAX_BYTES = 2_000, 1 << 20
 """How many files of a project are searched for a job, and of which size."""
 _POLL_SECONDS = 0.3
+_MAX_SECRET_BYTES = 64 << 10
+"""Of a version (Secret Manager, "Quotas and limits")."""
 # An object in an argument or a variable, as a URI or as the path of the mounted bucket, alone or in a list of several.
 _NAMED = re.compile(r"(?:gs://|(?<![\w./-])/gcs/)([a-z0-9][a-z0-9._-]{1,220}[a-z0-9])((?:/[^\s,;'\"`|<>()$]*)?)")
 
@@ -121,7 +123,7 @@ class Source:
         for argument in secrets:
             name, _, source = argument.partition("=")
             try:
-                found[name] = Path(source[1:]).read_text().rstrip("\n") if source.startswith("@") else os.environ[name]
+                found[name] = _secret_of(source[1:]) if source.startswith("@") else os.environ[name]
             except KeyError:
                 reason = f"the variable {name} is not set; set it, or give {name}=@FILE"
                 raise RunRefused(f"--secret: {reason}") from None
@@ -364,6 +366,20 @@ class Runner:
         notes = [] if has_failed else success_notes(api, whole, is_empty=bool(empty))
         values, replicas = measured.get(training.name, {}), usage.get("replicas", ())
         return Ended(whole, job, outputs, failure, values, replicas, touched, [*self._written], notes)
+
+
+def _secret_of(file: str) -> str:
+    """Return the text of a file or pipe. Raises RunRefused for what is no text or without an end, and OSError."""
+    with Path(file).open("rb") as stream:
+        content = stream.read(_MAX_SECRET_BYTES + 1)
+    if len(content) > _MAX_SECRET_BYTES:
+        raise RunRefused(f"--secret: {file} has more than {_MAX_SECRET_BYTES >> 10} KiB, the most of Secret Manager")
+    try:
+        return content.decode().rstrip("\n")
+    except UnicodeDecodeError:
+        raise RunRefused(
+            f"--secret: {file} is no UTF-8, as the values of variables are; encode it, as by base64"
+        ) from None
 
 
 def named(value: Any) -> Iterator[str]:

@@ -92,7 +92,7 @@ def find(data: Path) -> Endpoint | None:
     """
     file = data / "endpoint.json"
     try:
-        if not (file.exists() and _is_lock_held(data / "lock")):
+        if not (file.exists() and _is_closed(data) and _is_lock_held(data / "lock")):
             return None
         text = file.read_text()
         fields = json.loads(text)
@@ -104,6 +104,14 @@ def find(data: Path) -> Endpoint | None:
         return Endpoint.for_server(url, token) if is_emulator and file.read_text() == text else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, http.client.HTTPException):
         return None
+
+
+def _is_closed(data: Path) -> bool:
+    """Return whether a data folder is as an emulator leaves it, for its owner only and without links.
+
+    A branch may bring an endpoint, which would get a token of any file, and a lock that another user can hold.
+    """
+    return not data.stat().st_mode & 0o077 and not any((data / name).is_symlink() for name in ("endpoint.json", "lock"))
 
 
 def _is_lock_held(lock: Path) -> bool:

@@ -74,6 +74,11 @@ def test_path_is_prepended_without_repetition() -> None:
     assert prepend([Path("/venv/bin"), Path("/engine")], "/usr/bin:/venv/bin:/bin") == "/venv/bin:/engine:/usr/bin:/bin"
 
 
+@pytest.mark.parametrize("path", ["", ".", "bin::/bin:", "/bin:./x"])
+def test_no_program_of_the_current_folder_is_run(path: str) -> None:
+    assert all(folder.startswith("/") for folder in prepend([Path("/venv/bin")], path).split(":"))
+
+
 def _evaluate(code: str) -> dict[str, str]:
     script = 'eval "$1"; /usr/bin/env -0'
     result = subprocess.run(["/bin/sh", "-c", script, "sh", code], capture_output=True, text=True, check=True)

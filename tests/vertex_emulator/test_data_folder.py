@@ -1,6 +1,7 @@
 """The lock of a data folder: one process serves the folder, and others ask whether it does."""
 
 import fcntl
+import json
 import os
 import subprocess
 import sys
@@ -10,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.vertex_emulator.running import PATIENCE_SECONDS
-from vertex_emulator.data_folder import STARTED, DataFolder, acquire_lock, is_locked
-from vertex_emulator.errors import StartError
+from vertex_emulator.data_folder import STARTED, DataFolder, acquire_lock, is_locked, require_endpoint
+from vertex_emulator.errors import EmulatorNotRunning, StartError
 
 
 def test_a_start_outwaits_probes(tmp_path: Path) -> None:
@@ -47,3 +48,33 @@ def test_a_checkout_brings_no_links(name: str, tmp_path: Path) -> None:
     with pytest.raises(StartError, match=rf"has links, which may lead anywhere \({name}\); remove them"):
         DataFolder.open(data)
     assert mine.stat().st_mode & 0o777 == 0o700 and (mine / "key").read_text() == "canary"
+
+
+def test_a_checkout_brings_no_settings_of_gcloud(tmp_path: Path) -> None:
+    """Its script sources `virtenv/bin/activate`, and settings may send any file as a token to any address."""
+    (tmp_path / "gcs").mkdir()
+    (tmp_path / "gcloud").mkdir()
+    DataFolder.open(tmp_path)
+    (tmp_path / "gcloud/virtenv").mkdir()
+    with pytest.raises(StartError, match=r"gcloud/virtenv: gcloud would run what is there"):
+        DataFolder.open(tmp_path)
+    (tmp_path / "gcloud/virtenv").rmdir()
+    tmp_path.chmod(0o755)
+    with pytest.raises(StartError, match=r"settings of gcloud in a data folder that others can open \(mode 0755\)"):
+        DataFolder.open(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["endpoint.json", "lock"])
+def test_an_endpoint_of_a_checkout_is_none(tmp_path: Path, name: str) -> None:
+    content = {"pid": 1, "host": "h", "port": 1, "url": "u", "version": "1"}
+    (tmp_path / "endpoint.json").write_text(json.dumps(content))
+    with acquire_lock(tmp_path / "lock"):
+        assert require_endpoint(tmp_path).url == "u"
+        tmp_path.chmod(0o755)
+        with pytest.raises(EmulatorNotRunning):
+            require_endpoint(tmp_path)
+        tmp_path.chmod(0o700)
+        (tmp_path / name).rename(tmp_path / "elsewhere")
+        (tmp_path / name).symlink_to("elsewhere")
+        with pytest.raises(EmulatorNotRunning):
+            require_endpoint(tmp_path)

@@ -25,9 +25,13 @@ def render() -> str:
 
 
 def prepend(folders: Sequence[Path], path: str) -> str:
-    """Return a PATH that begins with `folders` and does not repeat them."""
+    """Return a PATH that begins with `folders` and does not repeat them.
+
+    Relative folders, as an empty one is, are left out: they are the current folder's, which may be any checkout.
+    """
     first = [str(folder) for folder in folders]
-    return os.pathsep.join([*first, *(folder for folder in path.split(os.pathsep) if folder not in first)])
+    others = (folder for folder in path.split(os.pathsep) if folder not in first and folder.startswith("/"))
+    return os.pathsep.join([*first, *others])
 
 
 def local_backend() -> dict[str, str]:

@@ -62,6 +62,7 @@ def render(root: Path, project: str, region: str, as_json: bool = False, has_pag
 
 def variables(endpoint: Endpoint, root: Path, project: str, region: str) -> dict[str, str]:
     """Return the variables by which gcloud and Google's libraries find the emulator that serves a data folder."""
+    DataFolder(root.absolute()).check_gcloud()
     url, token_file = endpoint.url, endpoint.token_file
     authorization = (
         {"CLOUDSDK_AUTH_ACCESS_TOKEN_FILE": token_file} if token_file else {"CLOUDSDK_AUTH_DISABLE_CREDENTIALS": "true"}

@@ -214,6 +214,20 @@ def test_types_and_missing_fields_differ() -> None:
     ]
 
 
+def test_parity_writes_through_no_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (mine := tmp_path / "mine").write_text("canary")
+    (checkout := tmp_path / "checkout" / ".git").mkdir(parents=True)
+    monkeypatch.chdir(checkout.parent)
+    probe = ALL[0]
+    for name in ("journal.new", f"{probe.name}.json"):
+        Path(name).symlink_to(mine)
+    Journal(Path("journal")).add(RUN)
+    with pytest.raises(ParityFailed, match="leads out of checkout/ by a link"):
+        report.save(Path.cwd(), probe, [])
+    assert mine.read_text() == "canary" and not Path("journal").is_symlink()
+
+
 def test_a_journal_keeps_the_runs_that_are_not_clean(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal")
     journal.add(RUN)

@@ -1,5 +1,6 @@
 """Shared files: what stacks have in common, and limits from outside of a project; what is wrong has its line."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -138,6 +139,20 @@ def test_a_slip_in_a_file_from_outside_has_its_line(tmp_path: Path, text: str | 
         (tmp_path / "limits.yaml").write_text(text)
     _, (problem,) = from_outside({VARIABLE: str(tmp_path / "limits.yaml")})
     assert str(problem).removeprefix(f"{tmp_path}/").startswith(said)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "device without end", "bytes", "long name"])
+def test_hostile_files_from_outside_are_a_line_each(tmp_path: Path, kind: str) -> None:
+    file = tmp_path / "limits"
+    if kind == "pipe":
+        os.mkfifo(file)
+    elif kind == "folder":
+        file.mkdir()
+    elif kind == "bytes":
+        file.write_bytes(bytes(range(256)))
+    named = {"device without end": "/dev/zero", "long name": "x" * 5000}.get(kind, str(file))
+    _, (problem,) = from_outside({VARIABLE: named})
+    assert "\n" not in str(problem) and "Traceback" not in str(problem)
 
 
 @pytest.mark.parametrize(("environment", "count"), [({}, 0), ({VARIABLE: ""}, 1), ({VARIABLE: ":"}, 2)])

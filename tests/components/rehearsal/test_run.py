@@ -260,6 +260,8 @@ def test_no_image_is_built_without_its_secrets(
         (("train", None, ["jobSpec.workerPoolSpecs[4].replicaCount=1"], [], None), "--set: jobSpec.workerPoolSpecs[4]"),
         (("train", None, ["jobSpec.scheduling.timeout=fast"], [], None), "--set: jobSpec.scheduling.timeout: "),
         (("train", None, [], ["nowhere"], None), "--secret: the variable nowhere is not set"),
+        (("train", None, [], ["token=@/dev/zero"], None), "--secret: /dev/zero has more than 64 KiB"),
+        (("train", None, [], ["token=@latin"], None), "--secret: latin is no UTF-8, as the values of variables are"),
     ],
 )
 def test_a_slip_runs_nothing(
@@ -273,6 +275,7 @@ def test_a_slip_runs_nothing(
     for file in ("training/census.yaml", ".hidden/other.yaml", "venv/lib/other.yaml", "venv/pyvenv.cfg"):
         Path(file).parent.mkdir(parents=True, exist_ok=True)
         Path(file).write_text(f"customJobs: {{{Path(file).stem}: {{}}}}\n")
+    Path("latin").write_bytes(b"caf\xe9")
     assert run(*arguments) == 2
     shown = capsys.readouterr().err
     assert shown.startswith("vertex-training: ") and message in shown

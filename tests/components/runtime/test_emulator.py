@@ -115,6 +115,20 @@ def test_emulator_with_lock_and_marker_is_found(folder: Path, server: Server, lo
     assert server.authorizations == [None]
 
 
+@pytest.mark.parametrize("brought", ["a folder that others can open", "a link as the lock", "a link as the endpoint"])
+def test_a_checkout_s_endpoint_gets_no_token(folder: Path, server: Server, lock: IO[str], brought: str) -> None:
+    write_endpoint(folder, server.url, token_file=str(folder / "key"))
+    (folder / "key").write_text("canary")
+    if brought == "a folder that others can open":
+        folder.chmod(0o755)
+    else:
+        file = folder / ("lock" if brought == "a link as the lock" else "endpoint.json")
+        file.rename(folder / "other")
+        file.symlink_to("other")
+    assert find(folder) is None
+    assert server.authorizations == []
+
+
 @pytest.mark.parametrize("headers", [{}, {"x-vertex-emulator": "0.0.1"}, {"server": VERSION}])
 @pytest.mark.parametrize("status", [200, 404])
 def test_server_without_the_marker_is_not_used(
@@ -199,7 +213,7 @@ EMULATOR = """
             pass
 
     if verb == "start":
-        data.mkdir(exist_ok=True)
+        data.mkdir(mode=0o700, exist_ok=True)
         if child := os.fork():
             endpoint = data / "endpoint.json"
             while not endpoint.exists() or json.loads(endpoint.read_text())["pid"] != child:
