@@ -3,12 +3,14 @@
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import pulumi
 
 from vertex_api.names import location_name
+from vertex_api.scalars import quote
 from vertex_api.validation.formats import IMAGE, Violation
 
 from ..errors import BuilderUnusable, ContextUnusable, FileNameUnusable
@@ -26,6 +28,9 @@ _OPTIONS: Mapping[str, frozenset[str]] = {
     "stack": frozenset(),
 }
 """The keys that say where an image comes from, each with the keys that may stand beside it."""
+_ARCHITECTURES = ("amd64", "x86_64", "x86-64", "arm64", "aarch64", "arm", "386", "ppc64le", "s390x", "riscv64")
+_PLATFORM = re.compile(rf"(?:linux/)?(?:{'|'.join(_ARCHITECTURES)})(?:/v\d+)?")
+"""Common platforms, as Docker takes them (containerd, `platforms`). Others are refused only where one is close."""
 _MACHINE_KEYS = frozenset({"machineType", "pool"})
 """Of which an image's one replaces the stack's other."""
 
@@ -83,6 +88,10 @@ def _key_violations(image: shapes.Image) -> Iterator[Violation]:
         yield (), f"needs exactly one of: {sources}"
         return
     (origin,) = origins
+    platform = image.get("platform", "linux/amd64")
+    meant = get_close_matches(platform, [f"linux/{each}" for each in _ARCHITECTURES], 1, 0.85)
+    if meant and not _PLATFORM.fullmatch(platform):
+        yield ("platform",), f"{quote(platform)} is no platform; did you mean {meant[0]}?"
     for option in sorted(image.keys() - {origin, "formerly"} - _OPTIONS[origin]):
         if origin == "package":
             yield (option,), "is for a Dockerfile of your own; a package's is generated, so leave this out"

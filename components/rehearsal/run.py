@@ -101,6 +101,8 @@ def _run(runner: Runner, settings: Settings, chain: Sequence[Training], output: 
             state = str(ended.job["state"])
             message = without_log_link(ended.job.get("error", {}).get("message", state))
             sys.stderr.write(f"{training.name}: {short_state(state)}: {' '.join(message.split())}\n")
+            causes = [line.strip() for line in ended.failure.splitlines() if line.startswith("  likely cause: ")]
+            sys.stderr.writelines(f"{training.name}: {cause}\n" for cause in causes)
             match = _EXIT_STATUS.search(message)
             return int(match[1]) if match else 1
     for line in _report(chain[-1].name, ended, output):

@@ -257,6 +257,7 @@ class Runner:
         self.buckets = folder / "gcs"
         self._broken: dict[str, BuildFailed] = {}
         """Images that cannot be built, by URI: jobs share them."""
+        self._warned: set[str] = set()
         self._results: dict[str, str] = {}
         self._written: list[str] = []
 
@@ -327,6 +328,9 @@ class Runner:
         uri = f"localhost/{slug(settings.pulumi_project)}/{name}:{context.tag}"
         if uri in self._broken:
             raise self._broken[uri]
+        if context.warning and uri not in self._warned:
+            self._warned.add(uri)
+            self.say(f"{name}: {context.warning}")
         if registry.Daemon().digest(uri) is None:
             declared = image.get("secrets", {})
             # Unresolved, a reference would become the secret.
@@ -334,8 +338,6 @@ class Runner:
             if missing := self._source.missing(used):
                 raise RunRefused(f"images.{name} {missing}")
             values = interpolation.resolve(declared, {"secrets": self._source.secrets})
-            if context.warning:
-                self.say(f"{name}: {context.warning}")
             try:
                 builders.build(context, uri, values, lambda line: self.say(f"{name}: {line}"))
             except BuildFailed as error:

@@ -71,6 +71,25 @@ def test_everything_is_below_one_component(made: Callable[..., Graph]) -> None:
     assert {name for name in roots if "Stack" not in name} == set()
 
 
+def test_what_a_package_lacks_is_a_warning_of_the_preview(
+    made: Callable[..., Graph], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warned: list[str] = []
+    monkeypatch.setattr(pulumi, "warn", lambda text, *_: warned.append(text))
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p/train.py").touch()
+    (tmp_path / "p/pyproject.toml").write_text("[tool.poetry.dependencies]\nrich = '^13'\n")
+    package = "images: {i: {package: {path: p, script: train.py, baseImage: python}}}\n"
+    (tmp_path / "images.yaml").write_text(package)
+    include = {"vertex-training:include": '["jobs.yaml", "images.yaml"]'}
+    made(lambda: TrainingStack("training"), is_preview=True, **include)
+    made(lambda: TrainingStack("training"), **include)
+    (warning,) = [text for text in warned if "poetry" in text]
+    assert warning.startswith(
+        "images.i.package: what pyproject.toml, [tool.poetry.dependencies] (rich) asks for is not"
+    )
+
+
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The emulator's data folder."""

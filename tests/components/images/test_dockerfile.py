@@ -130,6 +130,18 @@ def test_a_missing_target_is_named(folder: Path) -> None:
     assert found(folder, target="SLIM") == found(folder, target="1") == []
 
 
+def test_a_misspelt_platform_is_named(folder: Path) -> None:
+    (folder / "Dockerfile").write_text(BASE)
+    for platform, meant in {
+        "linux/amd": "linux/amd64",
+        "linux/arm65": "linux/arm64",
+    }.items():
+        (message,) = (text for _, text in image_violations(folder.parent, {"context": "d1", "platform": platform}))
+        assert message == f'"{platform}" is no platform; did you mean {meant}?'
+    for platform in ("linux/amd64", "amd64", "linux/amd64/v3", "linux/arm64/v8", "linux/x86_64", "windows/amd64"):
+        assert [*image_violations(folder.parent, {"context": "d1", "platform": platform})] == []
+
+
 ACCEPTED: dict[str, str | bytes] = {
     "CRLF and a mark of UTF-8": "\ufeffFROM a\r\nRUN b \\\r\n  c\r\nCOPY a /\r\n",
     "Latin-1": b"FROM a\n# caf\xe9\n",

@@ -7,6 +7,7 @@ import shlex
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -48,6 +49,14 @@ def test_values_of_a_run_change_nothing_else(project: Write, tmp_path: Path, cap
     assert left(tmp_path) == []
 
 
+@pytest.fixture
+def _no_loops() -> Iterator[None]:
+    """Nothing of the event loops of Pulumi's mocks is left for a later test."""
+    yield
+    forget_loops()
+
+
+@pytest.mark.usefixtures("_no_loops")
 @pytest.mark.parametrize(
     ("dockerfile", "said"),
     [
@@ -83,7 +92,6 @@ def test_a_broken_dockerfile_is_one_line_in_every_command(
         with pytest.raises(DeclarationErrors) as refused:
             graph(lambda: TrainingStack("training"), preview=is_preview)
         shown[command] = str(refused.value)
-    forget_loops()
     for text in shown.values():
         assert text.count("d1/Dockerfile") == 1, text
         (line,) = [line for line in text.splitlines() if "d1/" in line]
@@ -186,11 +194,14 @@ def test_metrics_are_printed_when_a_job_ends(project: Write, tmp_path: Path, cap
 def test_the_exit_code_is_that_of_the_container(
     project: Write, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    project("  train: " + job("import sys; sys.exit(int(sys.argv[1]))", "${vars.code}"))
+    script = "import sys; print('/bin/sh: 1: gsutil: not found'); sys.exit(int(sys.argv[1]))"
+    project("  train: " + job(script, "${vars.code}"))
     # The vars of a stack for Google Cloud hold, and neither its guardrails nor its secrets are needed.
     assert run("train", "dev", [], [], None) == 5
     shown, said = capfd.readouterr()
-    assert said.endswith("train: FAILED: The replica workerpool0-0 exited with a non-zero status of 5.\n")
+    failed, cause = said.splitlines()[-2:]
+    assert failed == "train: FAILED: The replica workerpool0-0 exited with a non-zero status of 5."
+    assert cause.startswith("train: likely cause: the image has no gsutil: build upon one that has it")
     # The service's text ends with a link to the console, which has no log of this job.
     assert "service  The replica workerpool0-0 exited" in shown and "console.cloud" not in shown
     assert left(tmp_path) == []
