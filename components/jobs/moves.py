@@ -30,6 +30,7 @@ from .identity import NAME_FIELDS, digest, without_names
 DERIVED, NEXT_RUN = "derived", "nextRun"
 _SAME, _SAME_VALUES = ("parent", "tensorboard", "rerun"), ("jobs", "secrets", "data")
 _FOLDER = ("baseOutputDirectory", "outputUriPrefix")
+_MOST_ALONE = 5
 _OF_A_RUN = re.compile(r"(gs://[^/]+)/(.+/)?[^/]+/[0-9a-f]{8}")
 """The folder of a run that the program has made up: `STAGING/JOB/DIGEST`."""
 
@@ -187,19 +188,28 @@ class Waiting:
 
     def __init__(self) -> None:
         self._fields: dict[str, list[str]] = {}
+        self._alone = 0
 
     def add(self, job_name: str, inputs: Mapping[str, Any]) -> None:
         """Record a job of which `check` has returned these inputs."""
         if pending := inputs.get(NEXT_RUN):
             self._fields[job_name] = sorted(pending)
 
-    def take_line(self) -> str:
-        """Return what a preview says of them, and begin anew; "" without any."""
+    def take_line(self, *, is_last: bool = True) -> str:
+        """Return what a preview says of them, and begin anew; "" without any.
+
+        Jobs of a program have a line each, as nobody knows which is the last one: so only the first few.
+        """
         fields, self._fields = self._fields, {}
         names = sorted({name for each in fields.values() for name in each})
         if not fields:
             return ""
-        return f"{' and '.join(names)}: from their next run on, of {join_names(sorted(fields))}"
+        self._alone += not is_last
+        if self._alone > _MOST_ALONE and not is_last:
+            shown = "further jobs" if self._alone == _MOST_ALONE + 1 else ""
+        else:
+            shown = join_names(sorted(fields))
+        return shown and f"{' and '.join(names)}: from their next run on, of {shown}"
 
 
 @cache

@@ -35,6 +35,8 @@ from . import enforcement, lookup, moves, runs, submission
 from .inputs import REPLACING, REPLACING_ADOPTED, Inputs
 from .removal import FOUND_REASON, reason_to_stay, remove, stays, submitting_stack, was_declared
 
+_MOST_ADVISED = 20
+
 
 class JobProvider(Provider):
     """Jobs are immutable: a new spec is a new job. Only `delete` may take a while, until a cancelled job has ended."""
@@ -91,9 +93,10 @@ class JobProvider(Provider):
             inputs["spec"] = moves.placed(spec, derived).fields
             inputs = moves.carried(self.kind, olds, inputs, derived)
         if not olds:
+            is_declared = pacing.current().count.expects(_name(inputs))
             _count_submissions(inputs, None, is_replaced=False)
-            if holders.current().is_new(urn):
-                _announce(self.kind, inputs, urn)
+            if holders.current().is_new(urn) and not _announce(self.kind, inputs, urn) and not is_declared:
+                _advise(self.kind, inputs, urn, derived)
         shown, more = shown_problems(failures)
         excess = [dynamic.CheckFailure("spec", more)] if more else []
         return dynamic.CheckResult(inputs, [*shown, *excess])
@@ -208,15 +211,17 @@ class TrainingPipelineProvider(JobProvider):
 def _count_submissions(news: Mapping[str, Any], olds: Mapping[str, Any] | None, *, is_replaced: bool) -> None:
     """Count the submissions for a job with the inputs `news`; `olds` is None for a new one.
 
-    The last job of a run also prints their total, if it exceeds the pace, and the jobs that wait for new labels.
+    The last job of a run also prints their total, if it exceeds the pace, and the jobs that wait for new labels. Of
+    the jobs of a program none is known to be the last one.
     """
     submissions = 0
     if olds is None or is_replaced:
         submissions += not news.get("adopt")
     if olds is not None and is_replaced:
         submissions += deletion_policy(olds.get("lifecycle") or {}, is_adopted=bool(olds.get("adopt"))) == "delete"
-    is_last = pacing.current().decide(_name(news), submissions, target.pace(news["parent"]))
-    if is_last and (line := moves.waiting().take_line()):
+    name, is_declared = _name(news), pacing.current().count.expects(_name(news))
+    is_last = pacing.current().decide(name, submissions, target.pace(news["parent"]))
+    if (is_last or not is_declared) and (line := moves.waiting().take_line(is_last=is_last)):
         print(line, flush=True)  # noqa: T201
 
 
@@ -236,11 +241,11 @@ def _place(kind: Kind, owner: str) -> str:
     return f"{kind.type}/{owner}"
 
 
-def _announce(kind: Kind, news: Mapping[str, Any], urn: str) -> None:
-    """Print that the state has the job of a new resource under another URN, if it has."""
+def _announce(kind: Kind, news: Mapping[str, Any], urn: str) -> bool:
+    """Print that the state has the job of a new resource under another URN, and return whether it has."""
     state = holders.current().own_state(urn)
     if state is None or urn in state.inputs:
-        return
+        return False
     with suppress(KeyError, TypeError, ValueError, AttributeError):  # unknown yet, or misshapen
         inputs = Inputs.parse(kind, news)
         is_had = inputs.adopt in state.ids or any(
@@ -248,6 +253,29 @@ def _announce(kind: Kind, news: Mapping[str, Any], urn: str) -> None:
         )
         if is_had:
             holders.current().goes_on(inputs.name, urn)
+        return is_had
+    return False
+
+
+def _advise(kind: Kind, news: dict[str, Any], urn: str, derived: Mapping[str, Any]) -> None:
+    """Print that a new job of a program runs what another one has run that this run has not come to, if so.
+
+    It may come yet: nothing tells a provider what is gone. The ledger knows that of declared jobs (`identity.renamed`).
+    """
+    held, (place, _, name) = holders.current(), urn.rpartition("::")
+    if len(held.advised) == _MOST_ADVISED:  # each looks at all jobs of the state
+        return
+    held.advised.add(urn)
+    state = held.own_state(urn)
+    for other, (type_, given) in state.inputs.items() if state and urn not in state.inputs else ():
+        former_place, _, former = other.rpartition("::")
+        if type_ != kind.type or former_place != place or held.has_seen(other):
+            continue
+        with suppress(KeyError, TypeError, ValueError, AttributeError):  # unknown yet, or misshapen
+            if moves.carried(kind, given, news, derived) is not news:
+                key = f'aliases=[pulumi.Alias(name="{former}")]'
+                print(f"{name}: runs what {former} has run; if that is gone, go on with its run by {key}", flush=True)  # noqa: T201
+                return
 
 
 def _is_same_job(name: str, other_name: str) -> bool:

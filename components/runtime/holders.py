@@ -95,7 +95,7 @@ def stack_of(urn: str) -> str:
 
 
 class Holders:
-    """Counts, in one run, the resources that have something, by its id."""
+    """Counts, in one run, the resources that have something, by its id; `advised` are those that got advice."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -106,6 +106,7 @@ class Holders:
         self._taken: dict[str, list[str]] = {}
         self._seen: set[str] = set()
         self._told: set[str] = set()
+        self.advised: set[str] = set()
 
     def state(self, stack: str) -> State | None:
         """Return the state of `organization/project/stack`, as it was when it was first asked for."""
@@ -134,6 +135,10 @@ class Holders:
     def see(self, urn: str) -> None:
         """Record that the state has a resource, so that the stack is not new."""
         self._seen.add(urn)
+
+    def has_seen(self, urn: str) -> bool:
+        """Return whether this run has come to a resource that the state has."""
+        return urn in self._seen
 
     def is_new(self, urn: str) -> bool:
         """Return whether a resource that has no state yet comes into a stack which others are in already."""

@@ -42,6 +42,10 @@ class SubmissionCount:
             self._new |= set(new)
             self._removed += removed_count
 
+    def expects(self, job_name: str) -> bool:
+        """Return whether a ledger declares a job that is not decided yet. Those of a program itself are in none."""
+        return job_name in self._undecided
+
     def decide(self, job_name: str, submissions: int) -> int | None:
         """Record how many submissions a job needs; return the number of all, once, when the last one is decided."""
         with self._lock:

@@ -6,11 +6,16 @@ and 3.272.
 
 import sys
 from collections.abc import Callable, Mapping
+from types import TracebackType
 from typing import Any
 
 import pulumi
 from pulumi.runtime import settings, stack
 from pulumi.runtime.proto import resource_pb2
+
+_HOST = "pulumi-language-python-exec"
+"""The script that runs a program."""
+_shown_by = sys.excepthook
 
 
 class Failed(getattr(stack, "ResourceRegistrationFailed", Exception)):  # type: ignore[misc]
@@ -40,10 +45,29 @@ def _current() -> _Run:
     register = getattr(monitor, "RegisterResource", None)
     if isinstance(register, _Run):
         return register
+    _end_quietly()
     run = _Run(register or (lambda request: request))
     if register:
         monitor.RegisterResource = run
     return run
+
+
+def _end_quietly() -> None:
+    """Let a program that the engine interrupts end without a traceback.
+
+    The engine sends SIGINT to a program that still runs when something has failed, a `check` in a preview, say. What it
+    prints then may come beside the error (`TerminateProcessGroup`, Pulumi 3.259). A program of the Automation API runs
+    in a process of its own user, whose hook stays.
+    """
+    if not any(argument.endswith(_HOST) for argument in sys.orig_argv) or sys.excepthook is _show_error:
+        return
+    global _shown_by
+    _shown_by, sys.excepthook = sys.excepthook, _show_error
+
+
+def _show_error(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+    if not issubclass(kind, KeyboardInterrupt):
+        _shown_by(kind, error, traceback)
 
 
 def failures() -> Mapping[tuple[str, str, str], str]:

@@ -21,7 +21,7 @@ from vertex_training.jobs.provider import JobProvider
 from vertex_training.plan.plan import Plan
 from vertex_training.plan.program import Program
 from vertex_training.plan.training import Defaults
-from vertex_training.runtime import engine
+from vertex_training.runtime import engine, holders
 from vertex_training.settings.settings import _with_former
 from vertex_training.stack import Images, Jobs, Packages, Sources
 
@@ -323,7 +323,7 @@ def test_aliases_of_a_program_do_the_same() -> None:
 
 
 def test_the_page_s_alias_goes_on_with_a_run() -> None:
-    (text,) = taken("docs/moving.md", "python", "import pulumi")
+    text, _ = taken("docs/moving.md", "python", "import pulumi")
 
     def program(*last: str) -> Callable[[], Any]:
         given = {"on": ground(), "args": custom_job()}
@@ -427,6 +427,37 @@ def test_the_ledger_names_the_key_of_a_renamed_job(tmp_path: Path, capsys: pytes
     LedgerProvider().check(olds, props(job("b", image="python:3.11", formerly="a")))
     LedgerProvider().check(olds, props(job("b", '"--edited"', image="python:3.11")))
     assert capsys.readouterr().out == ""
+
+
+def test_a_renamed_job_of_a_program_gets_the_alias(
+    recorded: holders.State, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def check(name: str, olds: Any = None) -> None:
+        monkeypatch.setattr(engine, "requested_urn", lambda: URN.removesuffix("train") + name)
+        BY_TYPE["CustomJob"].check(olds or {}, {**inputs, "owner": f"organization/team/dev/{name}"})
+
+    run = Engine()
+    run.up(lambda: CustomJob("train", custom_job(), foundation=ground()) and None)  # type: ignore[arg-type]
+    id_, inputs = run.state["train"]
+    start_new_process()
+    recorded.ids[id_], recorded.inputs[URN] = [URN], ("CustomJob", inputs)
+    check("other", inputs)
+    capsys.readouterr()
+    check("large")
+    key = 'aliases=[pulumi.Alias(name="train")]'
+    assert capsys.readouterr().out == f"large: runs what train has run; if that is gone, go on with its run by {key}\n"
+    check("train", inputs)
+    check("larger")
+    assert capsys.readouterr().out == "", "train is still there"
+
+
+def test_waiting_jobs_of_a_program_are_told_one_by_one() -> None:
+    waiting, told = moves.Waiting(), []
+    for number in range(8):
+        waiting.add(f"job{number}", {moves.NEXT_RUN: {"labels": {}}})
+        told.append(waiting.take_line(is_last=False))
+    assert told[:2] == [f"labels: from their next run on, of job{number}" for number in range(2)]
+    assert told[5:] == ["labels: from their next run on, of further jobs", "", ""]
 
 
 def test_the_ledger_names_no_key_for_another_prefix(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,9 @@
 
 import asyncio
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -232,3 +235,18 @@ def test_file_names_are_problems_of_declarations() -> None:
     packaged: Any = {"path": ".", "script": "train.py", "baseImage": "python"}
     assert [*image_violations(Path.cwd(), {"package": packaged})] == [(("package", "path"), said + ignoring)]
     assert [*packages.violations(Path.cwd(), {"path": "."})] == [(("path",), said)]
+
+
+@pytest.mark.parametrize("script", ["pulumi-language-python-exec", "automation.py"])
+def test_an_interrupted_program_shows_no_traceback(script: str, tmp_path: Path) -> None:
+    lines = ["from vertex_training.runtime import sdk", "sdk.failures()", "raise {}", ""]
+    (tmp_path / script).write_text("\n".join(lines).format("KeyboardInterrupt"))
+    interrupted = run_script(tmp_path / script)
+    assert interrupted.returncode == -signal.SIGINT
+    assert ("Traceback" in interrupted.stderr) == (script == "automation.py")
+    (tmp_path / script).write_text("\n".join(lines).format("KeyError"))
+    assert "KeyError" in run_script(tmp_path / script).stderr
+
+
+def run_script(file: Path) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([sys.executable, file], capture_output=True, text=True, check=False, timeout=120)
