@@ -16,8 +16,8 @@ from vertex_api import __version__
 from vertex_api.commands import Parser
 
 _SCHEMAS = Path(__file__).parent / "schema"
-_UNITS = {"vcpu": "vCPU hour", "gb": "GiB hour", "accelerator": "hour", "disk": "GiB month"}
-"""By kind of price."""
+_KINDS = ("vcpu", "gb", "accelerator", "disk")
+"""Of prices, as `vertex_api.estimates.prices` has them, which takes longer to load than this."""
 _EXIT_CODES = "exit codes: 0 done; 1 failed, with the reason on standard error; 2 wrong usage"
 _DOCTOR = """\
 Looks for what a first `pulumi up` of a stack would stumble on: the stack file, Pulumi and Docker here,
@@ -264,11 +264,15 @@ def build() -> Parser:
     command = add("convert-legacy", lambda args: convert_legacy(args.file), help, _CONVERT, _CONVERT_EPILOG)
     command.add_argument("file", type=Path, metavar="job.yaml", help="the legacy job")
 
-    description = "Show the list prices that previews estimate costs with, each with its date and its source."
+    description = (
+        "Show the list prices that previews estimate costs with, each with its date and its source, or write today's "
+        "into a file: those of the Cloud Billing Catalog API, with your credentials."
+    )
     command = add("prices", _prices, "show the list prices that previews estimate costs with", description)
-    command.add_argument("--kind", choices=tuple(_UNITS), help="only prices of this kind")
+    command.add_argument("--kind", choices=_KINDS, help="only prices of this kind")
     command.add_argument("--name", help="only this machine family, accelerator or disk, such as N1 or NVIDIA_TESLA_T4")
     command.add_argument("--region", help="what counts in this region, such as us-central1; ~ marks another region's")
+    command.add_argument("--update", type=Path, metavar="FILE", help="write today's prices into this file")
 
     description = "Print a JSON Schema with which an editor checks and completes YAML, or write both into a folder."
     command = add("schema", _schema, "print or write the JSON Schemas for editors", description)
@@ -352,34 +356,9 @@ def convert_legacy(file: Path) -> int:
 
 
 def _prices(args: argparse.Namespace) -> int:
-    """Print the list prices that match all given arguments. Returns the exit code: 1 if none does."""
-    from vertex_api.estimates import prices
+    from . import pricelist
 
-    bundled = prices.bundled_prices()
-    keys = [
-        (kind, name)
-        for kind, names in bundled.table.items()
-        for name in names
-        if args.kind in (None, kind) and args.name in (None, name)
-    ]
-    found = [
-        (kind, name, region, price)
-        for kind, name in keys
-        for region in ([args.region] if args.region else sorted(bundled.regions(kind, name)))
-        if (price := bundled.nearest(kind, name, region))
-    ]
-    if not found:
-        sys.stderr.write("vertex-training: no list price matches; `vertex-training prices` shows all\n")
-        return 1
-    sources = {source: number for number, source in enumerate(sorted({price.source for *_, price in found}), 1)}
-    for kind, name, region, price in found:
-        amount = f"{price.usd:<12g}{f'USD per {_UNITS[kind]}':<20}"
-        other = f"  {prices.ABOUT} of {price.region}, the nearest region with one" if price.region != region else ""
-        number = f"[{sources[price.source]}]"
-        print(f"{kind:<12}{name:<22}{region:<24}{amount}{price.source.as_of} {number}{other}")  # noqa: T201
-    for source, position in sources.items():
-        print(f"[{position}] as of {source.as_of}: {source.text}")  # noqa: T201
-    return 0
+    return pricelist.update(args.update) if args.update else pricelist.show(args)
 
 
 def _schema(args: argparse.Namespace) -> int:

@@ -29,7 +29,7 @@ LAYERS = {
         ("jobs",),
         ("settings", "schedules"),
         ("review", "targets.gcp"),
-        ("datalock", "doctor", "parity", "rehearsal", "stack", "targets"),
+        ("datalock", "doctor", "parity", "pricelist", "rehearsal", "stack", "targets"),
         ("cli", "program"),
         ("",),
     ),

@@ -20,7 +20,7 @@ from vertex_emulator.cli import options
 
 BLOCKS = [block for page in PAGES for block in blocks(page)]
 NOT_RUN = {
-    "asks Google Cloud, or installs from the network": r"pip install|pulumi (install|new)|refresh_prices"
+    "asks Google Cloud, or installs from the network": r"pip install|pulumi (install|new)|prices --update"
     r"|gcloud (auth|services)|gcp:|gcpkms:|--project[ =]acme|--stack[ =]dev|gs://acme|--location=|gcloud ai .*--filter",
     "lasts for minutes: tests/engine and tests/components/rehearsal do the same": r"make (up|test|-s template)"
     r"|pulumi up|vertex-training (run|rehearse)",

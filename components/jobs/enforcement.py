@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from vertex_api.estimates.cost import Cost, estimate_cost
-from vertex_api.estimates.prices import Prices, prices_with
+from vertex_api.estimates.prices import VARIABLE as PRICES_VARIABLE
+from vertex_api.estimates.prices import Prices, PricesUnusable, prices_with
 from vertex_api.job import Job
 from vertex_api.messages import show_path
 from vertex_api.validation.formats import Violation
@@ -66,10 +67,11 @@ def prices(parent: str, name: str) -> Prices:
     given = identity.settings_of(parent, name).get("prices")
     if given is None and (text := Provider.config.get("prices")):
         given = json.loads(text)
-    if given is None:
-        return prices_with(None)
-    own, _ = canonicalize(shapes.Prices, given)
-    return prices_with(own)
+    own = None if given is None else canonicalize(shapes.Prices, given)[0]
+    try:
+        return prices_with(own)
+    except PricesUnusable as error:
+        raise SubmitFailed(f"{PRICES_VARIABLE}: {error}") from error
 
 
 @lru_cache(maxsize=64)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from vertex_api.estimates.cost import show_nearest
-from vertex_api.estimates.prices import ZERO, Money, bundled_prices
+from vertex_api.estimates.prices import VARIABLE, ZERO, Money, PricesUnusable, filed_prices
 from vertex_api.validation import formats
 
 from ..review.pieces import count_of
@@ -115,7 +115,10 @@ def _chosen(options: Options) -> list[Probe]:
 
 def _agree(chosen: Sequence[Probe], options: Options) -> None:
     """Show what a run can cost at most, and go on if that is within the budget and agreed to. Raises ParityFailed."""
-    prices = bundled_prices()
+    try:
+        prices = filed_prices()
+    except PricesUnusable as error:
+        raise ParityFailed(f"{VARIABLE}: {error}") from error
     total = sum((probe.cost(options.region, prices) for probe in chosen), ZERO)
     lines = probes.plan_lines(chosen, options.region, prices)
     nearest = show_nearest(cost for probe in chosen for cost in probe.costs(options.region, prices))

@@ -10,6 +10,7 @@ from typing import Any
 
 from vertex_api import credentials
 from vertex_api.errors import first_problems, too_many
+from vertex_api.estimates.prices import VARIABLE, PricesUnusable, filed_prices
 from vertex_api.estimates.runs import ONE_LINE
 from vertex_api.job import Job
 from vertex_api.messages import KeyPath
@@ -150,6 +151,7 @@ class Settings:
         around = [*around, *shared.sources]
         if is_cloud := values.get("target") == "gcp":
             problems += _credentials(name, config, secret_keys)
+            problems += _prices()
         own: list[Source] = []
         if argument:
             held = Limits.of([*around, Source(values.get(limits.KEY, {}), place=stack_file.problem)])
@@ -342,6 +344,14 @@ def _of_target(values: Mapping[str, Any]) -> Iterator[Violation]:
 
 def _is_secret(path: KeyPath) -> bool:
     return (path[:1] == ("secrets",) and len(path) > 1) or (path[:2] == ("emulator", "secrets") and len(path) > 2)
+
+
+def _prices() -> Iterator[Problem]:
+    """Find why the prices that a variable names cannot be read."""
+    try:
+        filed_prices()
+    except PricesUnusable as error:
+        yield Problem(VARIABLE, "", str(error))
 
 
 def _credentials(place: str, config: Mapping[str, str], secret_keys: Collection[str]) -> Iterator[Problem]:

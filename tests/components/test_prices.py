@@ -1,7 +1,24 @@
 """The command `vertex-training prices`."""
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
 import pytest
 from vertex_training import cli
+from vertex_training.errors import DeclarationErrors
+from vertex_training.settings.settings import Settings
+
+from tests.standins.json_answers import send_json
+from tests.vertex_api.estimates.test_catalog import ON_VERTEX, sku
+from vertex_api.estimates import catalog
+from vertex_api.estimates.availability import REGIONS
+from vertex_api.estimates.prices import FILE, VARIABLE, filed_prices, price_names
 
 
 def printed(line: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -34,3 +51,122 @@ def test_without_a_region_all_regions_on_file_are_shown(capsys: pytest.CaptureFi
         "us-central1",
     ]
     assert not [line for line in prices if "~" in line]
+
+
+DESCRIPTIONS = {"A3-MEGA": "A3Plus", "A3-ULTRA": "A3Ultra", "NVIDIA_H100_MEGA_80GB": "NVIDIA H100 80GB Plus"}
+
+
+def skus() -> dict[str, list[dict[str, Any]]]:
+    """SKUs of all that has a known description, in all regions, by service."""
+    texts = {f"{DESCRIPTIONS.get(name, name)} Instance Core running": "h" for name in price_names()["vcpu"]}
+    texts |= {f"{DESCRIPTIONS.get(name, name)} Instance Ram running": "GiBy.h" for name in price_names()["gb"]}
+    accelerators = [name for name in price_names()["accelerator"] if name.startswith("NVIDIA_")]
+    texts |= {DESCRIPTIONS.get(name, name.replace("_", " ")): "h" for name in accelerators}
+    texts |= dict.fromkeys(catalog.DISKS.values(), "GiBy.mo")
+    regions = sorted(REGIONS)
+    return {
+        catalog.VERTEX: [
+            sku(f"{ON_VERTEX}{text} in X", 1_150_000, unit=unit, regions=regions) for text, unit in texts.items()
+        ],
+        catalog.COMPUTE: [sku(f"{text} in X", 1_000_000, unit=unit, regions=regions) for text, unit in texts.items()],
+    }
+
+
+@dataclass
+class Catalog:
+    """A stand-in for the Cloud Billing Catalog API: pages of ten SKUs, or a refusal. `asked` are the queries."""
+
+    asked: list[dict[str, list[str]]] = field(default_factory=list)
+    refusal: dict[str, Any] | None = None
+
+
+@contextmanager
+def served(standin: Catalog) -> Iterator[str]:
+    known = skus()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            url = urlsplit(self.path)
+            standin.asked.append(query := parse_qs(url.query))
+            if standin.refusal:
+                send_json(self, 403, standin.refusal)
+                return
+            start = int(query.get("pageToken", ["0"])[0])
+            items = known[url.path.split("/")[2]]
+            following = str(start + 10) if start + 10 < len(items) else ""
+            send_json(self, 200, {"skus": items[start : start + 10], "nextPageToken": following})
+
+        def log_message(self, *arguments: object) -> None:
+            """Nothing: a test's output is its own."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=[0.02], daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/"
+        server.shutdown()
+
+
+@pytest.fixture
+def billing(monkeypatch: pytest.MonkeyPatch) -> Iterator[Catalog]:
+    standin = Catalog()
+    monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", "token")
+    with served(standin) as address:
+        monkeypatch.setenv(catalog.ENDPOINT_VARIABLE, address)
+        yield standin
+
+
+def test_an_update_prices_all_machines_in_all_regions(
+    billing: Catalog, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "prices.json"
+    count, pairs, export = printed(f"prices --update {file}", capsys)
+    assert pairs == "4,595 of 4,914 pairs of a machine type and a region have prices of their own"
+    assert count.startswith(f"{file}: ") and export == f"export {VARIABLE}={file}"
+    assert {each["currencyCode"][0] for each in billing.asked} == {"USD"}
+    assert {each["pageSize"][0] for each in billing.asked} == {"5000"}
+    assert len([each for each in billing.asked if "pageToken" in each]) > 4
+    monkeypatch.setenv(VARIABLE, str(file))
+    price, source = printed("prices --name NVIDIA_B200 --region europe-west4", capsys)
+    assert price.split()[3] == "0.00115" and "Cloud Billing Catalog API" in source
+    assert printed("prices --name TPU_V3 --region us-central1", capsys)[0].split()[3] == "9.2"
+    assert filed_prices().find("vcpu", "N1", "me-west1")
+    again, *_ = printed(f"prices --update {file}", capsys)
+    assert again.endswith(", 0 of them new and 0 changed")
+
+
+def test_prices_stay_where_none_can_be_had(
+    billing: Catalog, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "prices.json"
+    file.write_text(FILE.read_text())
+    billing.refusal = {"error": {"code": 403, "details": [{"reason": "SERVICE_DISABLED"}]}}
+    assert cli.main(["prices", "--update", str(file)]) == 1
+    assert "gcloud services enable cloudbilling.googleapis.com" in capsys.readouterr().err
+    billing.refusal = {"error": {"code": 403, "message": "no"}}
+    assert cli.main(["prices", "--update", str(file)]) == 1
+    assert "answers with status 403" in capsys.readouterr().err
+    monkeypatch.setenv(catalog.ENDPOINT_VARIABLE, "http://127.0.0.1:9/")
+    assert cli.main(["prices", "--update", str(file)]) == 1
+    assert "does not answer" in capsys.readouterr().err
+    assert file.read_text() == FILE.read_text() and len([*tmp_path.iterdir()]) == 1
+
+
+BROKEN = ["", "{}", "[]", '{"sources": {}, "prices": {}, "places": {}}']
+BROKEN += [FILE.read_text().replace("2026-01-01", "soon"), FILE.read_text().replace("0.4025", "-1", 1)]
+BROKEN += [FILE.read_text().replace("0.4025", "NaN", 1), FILE.read_text().replace('"vcpu"', '"cpu"')]
+
+
+@pytest.mark.parametrize("text", BROKEN, ids=range(len(BROKEN)))
+def test_a_file_without_prices_is_told(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "prices.json"
+    file.write_text(text)
+    monkeypatch.setenv(VARIABLE, str(file))
+    assert cli.main(["prices"]) == 2
+    said = f"{VARIABLE}: {file} is no file of prices; write it by `vertex-training prices --update {file}`"
+    assert said in capsys.readouterr().err
+    config = {"target": "gcp", "project": "acme-dev", "projectNumber": "123456789012", "region": "us-central1"}
+    config = {f"vertex-training:{key}": each for key, each in config.items()}
+    with pytest.raises(DeclarationErrors) as raised:
+        Settings.load_from_config("team", "dev", tmp_path, config)
+    assert said in str(raised.value)

@@ -3,15 +3,16 @@
 `prices.json` is the table: `prices` holds USD by kind, name, source and region, `sources` the day and the origin of
 each source, `places` where a region is (degrees north and east of the town that Google names). The kinds and their
 units: `vcpu` (a vCPU for an hour) and `gb` (a GiB of memory for an hour) by machine family, `accelerator` (one for an
-hour), `disk` (a GiB for a month of 730 hours). `tools/refresh_prices.py` writes it anew.
+hour), `disk` (a GiB for a month of 730 hours). `catalog` writes it anew.
 """
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from functools import cache
-from math import cos, dist, radians, sin
+from math import cos, dist, isfinite, radians, sin
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +20,8 @@ from vertex_api.machines import MACHINES
 from vertex_api.validation.pools import DISK_TYPES
 
 FILE = Path(__file__).with_name("prices.json")
+VARIABLE = "VERTEX_TRAINING_PRICES"
+"""Names a file such as `prices.json` that counts in its place."""
 CURRENCY = "USD"
 """Of all list prices."""
 KINDS = ("vcpu", "gb", "accelerator", "disk")
@@ -161,11 +164,36 @@ def _point(place: tuple[float, float]) -> tuple[float, float, float]:
 
 
 def prices_with(own: Mapping[str, Any] | None) -> Prices:
-    """Return the bundled prices with a stack's own in their place, by kind, then name, then region."""
+    """Return the prices on file with a stack's own in their place, by kind, then name, then region."""
     if own is None:
-        return bundled_prices()
+        return filed_prices()
     source = Source(own["asOf"], own["source"])
-    return bundled_prices().override(source, {kind: own.get(kind, {}) for kind in KINDS})
+    return filed_prices().override(source, {kind: own.get(kind, {}) for kind in KINDS})
+
+
+class PricesUnusable(Exception):
+    """The file that `VARIABLE` names has no prices. The message is one line, and says what to do."""
+
+
+def filed_prices() -> Prices:
+    """Return the prices of the file that `VARIABLE` names, or of this package. Raises PricesUnusable."""
+    path = os.environ.get(VARIABLE)
+    return read_prices(path) if path else bundled_prices()
+
+
+@cache
+def read_prices(path: str) -> Prices:
+    """Return the prices of a file. Raises PricesUnusable."""
+    try:
+        prices = Prices.parse(Path(path).read_text(encoding="utf-8"))
+        dates = [date.fromisoformat(source.as_of) for source in prices.sources.values()]
+        amounts = [price.usd for _, _, price in prices]
+        if dates and amounts and {*prices.table} <= {*KINDS} and all(usd >= 0 and isfinite(usd) for usd in amounts):
+            return prices
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        pass
+    remedy = f"write it by `vertex-training prices --update {path}`, or unset {VARIABLE}"
+    raise PricesUnusable(f"{path} is no file of prices; {remedy}")
 
 
 @cache

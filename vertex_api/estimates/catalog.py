@@ -1,6 +1,4 @@
-"""Updates vertex_api/estimates/prices.json from the Cloud Billing Catalog API.
-
-    CLOUD_BILLING_API_KEY=… python -m tools.refresh_prices
+"""List prices from the Cloud Billing Catalog API: which SKU is whose price, and a table that is written anew.
 
 Looks up a price of each name in each region of training. Exactly one SKU of Vertex AI training must match it, in its
 region and in the expected unit, and cost 1.15 times the SKU of Compute Engine; otherwise what is on file stays, with
@@ -10,20 +8,25 @@ its day, and is named. What has no known description of a SKU, such as TPUs, sta
 import json
 import os
 import re
-import sys
-import urllib.parse
-import urllib.request
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
 from typing import Any
 
+import requests
+
+from vertex_api import transport
 from vertex_api.estimates.availability import REGIONS
-from vertex_api.estimates.prices import FILE, price_names
+from vertex_api.estimates.prices import CURRENCY, TPU_PRICE_NAMES, Prices, price_family, price_names
+from vertex_api.machines import MACHINES, Machine
+from vertex_api.retry import DISABLED_API
 
 VERTEX = "C7E2-9256-1C43"
 COMPUTE = "6F81-5844-456A"
-KEY = "CLOUD_BILLING_API_KEY"
+ENDPOINT_VARIABLE = "GOOGLE_CLOUD_BILLING_CUSTOM_ENDPOINT"
+"""The gcp provider's own variable for another address of the Cloud Billing API."""
+PAGE_SIZE = 5000
+"""The most that a page has."""
 RATIO, TOLERANCE = 1.15, 0.01
 SOURCE = "catalog-api"
 SOURCE_TEXT = f"Cloud Billing Catalog API, service {VERTEX} (Vertex AI), on demand"
@@ -39,6 +42,11 @@ Skus = Mapping[str, list[Sku]]
 _TRAINING = "Vertex AI: Training/Pipelines on "
 _UNITS = {"vcpu": "h", "gb": "GiBy.h", "accelerator": "h", "disk": "GiBy.mo"}
 _FAMILIES = {"C2": "(?:C2|Compute optimized)", "M1": "(?:M1|Memory-optimized)"}
+_FAMILIES |= {"A3-MEGA": "A3 ?(?:Plus|Mega)", "A3-ULTRA": "A3 ?Ultra"}
+"""How descriptions call families, where that is not their name: those of Compute Engine's SKUs, which those of Vertex
+AI have in them."""
+_MODELS = {"NVIDIA_H100_MEGA_80GB": "H100 80GB (?:Plus|Mega)", "NVIDIA_RTX_PRO_6000": "RTX (?:PRO )?6000"}
+"""The same of accelerators."""
 _OTHER = re.compile("management fee|prediction|reserved|commitment|spot|preemptible", re.IGNORECASE)
 _PARTS = {"vcpu": "Core", "gb": "Ram"}
 DISKS = {"pd-ssd": "SSD backed PD Capacity", "pd-standard": "Storage PD Capacity"}
@@ -91,6 +99,24 @@ def parse(file: Mapping[str, Any]) -> dict[Key, tuple[float, str]]:
     }
 
 
+def coverage(prices: Prices) -> tuple[int, int]:
+    """Return how many pairs of a machine type and a region have prices of their own for all in it, and of how many.
+
+    That is of each region of training. Accelerators that can be attached do not count, as they can be left out.
+    """
+    pairs = [(machine, region) for machine in MACHINES.values() for region in sorted(REGIONS)]
+    return sum(_is_priced(*pair, prices) for pair in pairs), len(pairs)
+
+
+def _is_priced(machine: Machine, region: str, prices: Prices) -> bool:
+    if machine.is_tpu:
+        names = [TPU_PRICE_NAMES[machine.family]] if machine.topologies else [*machine.tpus]
+        return all(prices.find("accelerator", name, region) for name in names)
+    keys = [(kind, price_family(machine.name)) for kind in ("vcpu", "gb")]
+    keys += [("accelerator", kind) for kind in machine.gpus if not machine.can_omit_accelerator]
+    return all(prices.find(*key, region) for key in keys)
+
+
 def render(file: Mapping[str, Any], prices: Found, today: date) -> str:
     """Return the text of a file with other prices, in lines that a diff can show."""
     used = {source for _, source in prices.values()}
@@ -99,7 +125,7 @@ def render(file: Mapping[str, Any], prices: Found, today: date) -> str:
     for (kind, name, region), (usd, source) in sorted(prices.items()):
         nested[kind][name].setdefault(source, {})[region] = usd
     parts = {
-        "currency": json.dumps("USD"),
+        "currency": json.dumps(CURRENCY),
         "sources": _object({key: json.dumps(each) for key, each in sources.items() if key in used}, 2),
         "places": _wrapped(file["places"], 2),
         "prices": _object({kind: _names(names) for kind, names in nested.items()}, 2),
@@ -139,9 +165,9 @@ def _pattern(kind: str, price_name: str) -> str | None:
         return rf"{DISKS[price_name]}\b" if price_name in DISKS else None
     if not price_name.startswith("NVIDIA_"):
         return None
-    model = price_name.removeprefix("NVIDIA_").removeprefix("TESLA_").replace("_", " ")
-    # `A100 80GB` is another model than `A100`.
-    return rf"NVIDIA (?:TESLA )?{model}\b(?! \d+GB)"
+    model = _MODELS.get(price_name) or price_name.removeprefix("NVIDIA_").removeprefix("TESLA_").replace("_", " ")
+    # `A100 80GB` is another model than `A100`, and `H100 80GB Plus` than `H100 80GB`.
+    return rf"NVIDIA (?:TESLA )?{model}\b(?! \d+GB| Plus| Mega)"
 
 
 def by_region(skus: Iterable[Sku]) -> Skus:
@@ -168,45 +194,45 @@ def _usd(sku: Sku, kind: str) -> float:
     if expression["usageUnit"] != _UNITS[kind]:
         raise UnclearPriceError(f"{sku['skuId']} is priced by {expression['usageUnit']}, not by {_UNITS[kind]}")
     rates = [rate["unitPrice"] for rate in expression["tieredRates"]]
-    if len(rates) != 1 or rates[0]["currencyCode"] != "USD":
+    if len(rates) != 1 or rates[0]["currencyCode"] != CURRENCY:
         raise UnclearPriceError(f"{sku['skuId']} has no single rate in USD")
     return int(rates[0].get("units", "0")) + int(rates[0].get("nanos", 0)) / 1e9
 
 
-def _fetch(service: str, api_key: str) -> Iterator[Sku]:
-    """Yield all SKUs of a service, over the network: the only part that no test runs."""
-    token = ""
+class CatalogRefused(Exception):
+    """The Cloud Billing Catalog API gives no prices. The message is one line, and says what to do."""
+
+
+def fetch(service: str, sign: Callable[[dict[str, str]], None]) -> Iterator[Sku]:
+    """Yield all SKUs of a service, page by page (REST reference, services.skus.list). Raises CatalogRefused.
+
+    `sign` adds the headers of a caller; a server that is reached by http gets none.
+    """
+    base = os.environ.get(ENDPOINT_VARIABLE) or "https://cloudbilling.googleapis.com/v1/"
+    query: dict[str, str | int] = {"pageSize": PAGE_SIZE, "currencyCode": CURRENCY}
     while True:
-        query = urllib.parse.urlencode({"key": api_key, "pageSize": 5000, "pageToken": token})
-        url = f"https://cloudbilling.googleapis.com/v1/services/{service}/skus?{query}"
-        with urllib.request.urlopen(url, timeout=60) as reply:
-            page = json.load(reply)
+        page = _page(f"{base.rstrip('/')}/services/{service}/skus", query, sign)
         yield from page.get("skus", [])
-        token = page.get("nextPageToken", "")
-        if not token:
+        if not (token := page.get("nextPageToken")):
             return
+        query["pageToken"] = token
 
 
-def main() -> int:
-    """Look up all prices and write the file. Return the exit code."""
-    key = os.environ.get(KEY)
-    if not key:
-        print(f"set {KEY} to an API key of a project in which the Cloud Billing API is enabled", file=sys.stderr)
-        return 2
-    file = json.loads(FILE.read_text(encoding="utf-8"))
-    old = parse(file)
+def _page(url: str, query: Mapping[str, Any], sign: Callable[[dict[str, str]], None]) -> dict[str, Any]:
+    headers: dict[str, str] = {}
+    if url.startswith("https://"):
+        sign(headers)
     try:
-        new, problems = refresh(old, _fetch(VERTEX, key), _fetch(COMPUTE, key))
-    except OSError as error:
-        print(f"the Cloud Billing Catalog API does not answer: {error}", file=sys.stderr)
-        return 1
-    FILE.write_text(render(file, new, date.today()), encoding="utf-8")
-    for problem in problems:
-        print(f"stays as it is: {problem}", file=sys.stderr)
-    changed = sum(new[each][0] != usd for each, (usd, _) in old.items())
-    print(f"{len(new)} prices, {len(new) - len(old)} of them new and {changed} changed: {FILE.name}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        with transport.mount(requests.Session()) as session:
+            answer = session.get(url, params=query, headers=headers, timeout=60)
+            page = answer.json()
+    except (requests.RequestException, ValueError) as error:
+        raise CatalogRefused(f"the Cloud Billing Catalog API does not answer: {type(error).__name__}") from error
+    if DISABLED_API.refusal.search(answer.text):
+        raise CatalogRefused(
+            "the Cloud Billing API is off; run `gcloud services enable cloudbilling.googleapis.com` for the project "
+            "that your calls count for"
+        )
+    if answer.status_code >= 400 or not isinstance(page, dict):
+        raise CatalogRefused(f"the Cloud Billing Catalog API answers with status {answer.status_code}")
+    return page

@@ -3,13 +3,14 @@
 import json
 import re
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tools import refresh_prices
-from tools.refresh_prices import DISKS, SOURCE, Found, Key, parse, refresh, render
+from vertex_api.estimates import catalog
 from vertex_api.estimates.availability import REGIONS
+from vertex_api.estimates.catalog import DISKS, SOURCE, Found, Key, coverage, parse, refresh, render
 from vertex_api.estimates.prices import FILE, Prices, price_names
 from vertex_api.validation.pools import DISK_TYPES
 
@@ -31,7 +32,7 @@ def old(*keys: Key) -> Found:
 def sku(description: str, nanos: int, *, units: str = "0", unit: str = "h", **other: Any) -> dict[str, Any]:
     """A SKU as `services.skus.list` documents it."""
     return {
-        "name": f"services/{refresh_prices.VERTEX}/skus/{abs(hash(description)) % 10**6}",
+        "name": f"services/{catalog.VERTEX}/skus/{abs(hash(description)) % 10**6}",
         "skuId": "0000-0000-0000",
         "description": description,
         "category": {
@@ -123,9 +124,9 @@ def test_unclear_catalog_prices_stay_and_are_named(
 
 def test_all_names_and_regions_are_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = set()
-    monkeypatch.setattr(refresh_prices, "_usd", lambda found, kind: asked.add(found) or 1.15)
-    monkeypatch.setattr(refresh_prices, "_single", lambda skus, pattern: pattern)
-    monkeypatch.setattr(refresh_prices, "RATIO", 1.0)
+    monkeypatch.setattr(catalog, "_usd", lambda found, kind: asked.add(found) or 1.15)
+    monkeypatch.setattr(catalog, "_single", lambda skus, pattern: pattern)
+    monkeypatch.setattr(catalog, "RATIO", 1.0)
     known = parse(json.loads(FILE.read_text()))
     found, problems = refresh(known, [], [])
     kept = {each for each, (_, source) in found.items() if source != SOURCE}
@@ -157,7 +158,20 @@ def test_the_file_is_as_the_tool_writes_it() -> None:
     assert render(file, parse(file), TODAY) == FILE.read_text()
 
 
-def test_without_a_key_nothing_is_asked(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.delenv(refresh_prices.KEY, raising=False)
-    assert refresh_prices.main() == 2
-    assert refresh_prices.KEY in capsys.readouterr().err
+def test_each_model_and_family_has_skus_of_its_own() -> None:
+    names = ["NVIDIA_H100_80GB", "NVIDIA_H100_MEGA_80GB", "NVIDIA_H200_141GB", "NVIDIA_B200"]
+    keys: list[Key] = [("accelerator", name, "us-central1") for name in names]
+    keys += [("vcpu", name, "us-central1") for name in ("A3", "A3-MEGA", "A3-ULTRA", "A4", "A4X")]
+    texts = ["NVIDIA H100 80GB", "NVIDIA H100 80GB Plus", "NVIDIA H200 141GB", "NVIDIA B200"]
+    texts += [f"{family} Instance Core" for family in ("A3", "A3Plus", "A3Ultra", "A4", "A4X")]
+    cents = {text: position for position, text in enumerate(texts, 1)}
+    vertex = [sku(f"{ON_VERTEX}{text} running in Americas", 11_500_000 * each) for text, each in cents.items()]
+    base = [sku(f"{text} running in Americas", 10_000_000 * each) for text, each in cents.items()]
+    found, problems = refresh(old(*keys), vertex, base)
+    assert problems == []
+    assert [round(found[key][0] / 0.0115) for key in keys] == [*cents.values()]
+
+
+def test_most_pairs_have_no_price_of_their_own() -> None:
+    priced, pairs = coverage(Prices.parse(FILE.read_text()))
+    assert f"{priced:,} of {pairs:,} pairs" in (Path(__file__).parents[3] / "docs" / "cost.md").read_text()
