@@ -2,6 +2,7 @@
 
 import json
 import sys
+import tempfile
 from argparse import Namespace
 from datetime import date
 from pathlib import Path
@@ -76,10 +77,10 @@ def update(file: Path) -> int:
         sys.stderr.write(f"vertex-training: {error}\n")
         return 1
     text = catalog.render(former, new, date.today())
-    written = file.with_name(f".{file.name}.new")
     try:
-        written.write_text(text, encoding="utf-8")
-        written.replace(file)
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=file.parent, delete=False) as written:
+            written.write(text)
+        Path(written.name).replace(file)
     except OSError as error:
         sys.stderr.write(f"vertex-training: {file} cannot be written: {error.strerror}\n")
         return 1
