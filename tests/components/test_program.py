@@ -83,7 +83,6 @@ def test_what_a_package_lacks_is_a_warning_of_the_preview(
     (tmp_path / "images.yaml").write_text(package)
     include = {"vertex-training:include": '["jobs.yaml", "images.yaml"]'}
     made(lambda: TrainingStack("training"), is_preview=True, **include)
-    made(lambda: TrainingStack("training"), **include)
     (warning,) = [text for text in warned if "poetry" in text]
     assert warning.startswith(
         "images.i.package: what pyproject.toml, [tool.poetry.dependencies] (rich) asks for is not"

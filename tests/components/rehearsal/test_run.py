@@ -56,6 +56,7 @@ def _no_loops() -> Iterator[None]:
     forget_loops()
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.usefixtures("_no_loops")
 @pytest.mark.parametrize(
     ("dockerfile", "said"),
