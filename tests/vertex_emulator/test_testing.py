@@ -29,6 +29,8 @@ def test_projects(vertex_emulator, number):
         "container_spec": {"image_uri": "localhost/none:1"}}]}}
     jobs.create_custom_job(parent=parent, custom_job=job)
     vertex_emulator.inject("quota", count=2)  # one is left, and ends with the test
+    vertex_emulator.inject("oom", name="nobody")
+    assert vertex_emulator.bucket_folder.is_dir()
     with pytest.raises(exceptions.TooManyRequests):
         jobs.create_custom_job(parent=parent, custom_job=job)
     assert len(list(jobs.list_custom_jobs(parent=parent))) == 1
@@ -131,6 +133,8 @@ def test_below_exec_tests_use_its_emulator(tmp_path: Path) -> None:
 def test_tests_share_a_server_and_have_projects(tmp_path: Path) -> None:
     done = run_session(tmp_path, TESTS)
     assert done.returncode == 0, done.stdout + done.stderr
+    assert "an injected fault has hit nothing: oom for the next job (name=nobody)" in done.stdout
+    assert "has hit nothing: quota" not in done.stdout
     assert not (tmp_path / "temp" / "vertex-emulator0" / "endpoint.json").exists()  # it has ended
 
 

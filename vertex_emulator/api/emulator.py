@@ -22,6 +22,7 @@ from vertex_emulator.replicas.executor import Executor
 from vertex_emulator.times import now_ns, short_time
 
 STRIKES = ("preempt", "oom", "restart")
+_MAX_KNOWN = 1000
 """Faults that hit a job that runs already."""
 
 
@@ -78,7 +79,10 @@ class EmulatorService:
         return {"removed": asdict(prune_jobs(self.database, self.data, before, outputs, is_dry_run, self.wake))}
 
     def inject(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Add a fault for jobs and requests to come, unless too many are pending. Raises ApiError."""
+        """Add a fault for jobs and requests to come, unless too many are pending. Raises ApiError.
+
+        `known` in the answer are names of jobs so far, if none of them is one that the fault would hit.
+        """
         try:
             fault = InjectedFault.parse(body)
             if fault.kind == "debug":
@@ -93,8 +97,9 @@ class EmulatorService:
                 message = f"{MAX_PENDING_FAULTS} faults are pending, which is the most: remove them with --clear"
                 raise ApiError("FAILED_PRECONDITION", message)
             transaction.faults.add(fault)
+            known = transaction.jobs.display_names(_MAX_KNOWN) if fault.name != "*" else []
         self.faults.reload()
-        return {"fault": fault.to_json()}
+        return {"fault": fault.to_json(), "known": [] if any(map(fault.matches, known)) else known}
 
     def strike(self, reference: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Let a fault of a `kind` of STRIKES hit a running custom job, or that of a pipeline, at once. Raises ApiError.
@@ -127,11 +132,12 @@ class EmulatorService:
         return {}
 
     def clear_faults(self) -> dict[str, Any]:
-        """Delete all pending faults; return how many there were."""
+        """Delete all pending faults; return how many there were, and those of them that had hit nothing."""
         with self.database.write() as transaction:
+            missed = [fault.to_json() for remaining, fault in transaction.faults.pending() if remaining == fault.count]
             cleared = transaction.faults.clear()
         self.faults.reload()
-        return {"cleared": cleared}
+        return {"cleared": cleared, "missed": missed}
 
     def job(self, reference: str) -> dict[str, Any]:
         """Return what `describe` does."""

@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import vertex_emulator
+from vertex_api.names import did_you_mean
 from vertex_emulator import faults
+from vertex_emulator.cli.output import note
 from vertex_emulator.data_folder import (
     EXIT_ALREADY_RUNNING,
     STARTED,
@@ -230,7 +232,14 @@ def inject(root: Path, options: Namespace) -> list[str]:
     if options.json and not options.list:
         raise InvalidFault("--json needs --list")
     if options.clear:
-        return [f"cleared {send(require_endpoint(root), FAULTS_PATH, method='DELETE')['cleared']}"]
+        done = send(require_endpoint(root), FAULTS_PATH, method="DELETE")
+        missed = [faults.describe_fault(each, each.get("count", 1)) for each in done.get("missed", ())]
+        more = [f"and {len(missed) - _MAX_NAMED_FAULTS} more"] if len(missed) > _MAX_NAMED_FAULTS else []
+        return [
+            f"cleared {done['cleared']}",
+            *(f"had hit nothing: {each}" for each in missed[:_MAX_NAMED_FAULTS]),
+            *more,
+        ]
     if options.list:
         pending = send(require_endpoint(root), "/vertex_emulator/status")["faults"]
         if options.json:
@@ -238,11 +247,14 @@ def inject(root: Path, options: Namespace) -> list[str]:
         lines = [faults.describe_fault(each["fault"], each["remaining"]) for each in pending]
         return lines or ["no pending faults"]
     fault = faults.InjectedFault.parse(fields)
-    send(require_endpoint(root), FAULTS_PATH, fault.to_json())
+    known = send(require_endpoint(root), FAULTS_PATH, fault.to_json()).get("known")
+    if known:
+        note(f"no job so far is called {fault.name}{did_you_mean(fault.name, known)}; the fault waits for one")
     hint = [_DEBUG_HINT.format(port=fault.port or faults.DEFAULT_DEBUG_PORT)] if fault.kind == "debug" else []
     return [f"injected {faults.describe_fault(fault.to_json(), fault.count)}", *hint]
 
 
+_MAX_NAMED_FAULTS = 10
 _HEADINGS = ("SCHEDULE", "CRON", "TIME ZONE", "NEXT", "LAST RUN")
 _MAX_NAMED_SCHEDULES = 10
 

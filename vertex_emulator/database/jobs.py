@@ -101,6 +101,13 @@ class Jobs(Table):
         row = self._first("SELECT * FROM jobs WHERE id = ?", job_id)
         return _parse(row) if row else None
 
+    def display_names(self, most: int) -> list[str]:
+        """Return the display names of jobs, without any twice, of so many of the newest."""
+        rows = self._connection.execute(
+            "SELECT json_extract(spec, '$.displayName') AS name FROM jobs ORDER BY sequence DESC LIMIT ?", (most,)
+        )
+        return [*dict.fromkeys(str(row["name"]) for row in rows)]
+
     def find(self, reference: str) -> Job | None:
         """Return a job by its id or full name, else the newest with a display name, or that a stack declares by it.
 

@@ -10,7 +10,7 @@ from typing import Any
 from vertex_emulator.cli import emulator, environment
 from vertex_emulator.cli.logs import JobLog
 from vertex_emulator.data_folder import Endpoint, remove_tree, require_endpoint
-from vertex_emulator.faults import InjectedFault
+from vertex_emulator.faults import InjectedFault, describe_fault
 from vertex_emulator.pruning import clear
 
 
@@ -62,7 +62,7 @@ class EmulatorProject:
 
     @property
     def bucket_name(self) -> str:
-        """The name of a bucket for this project alone, which the first object creates."""
+        """The name of a bucket for this project alone, which the fixture makes, else the first object."""
         return self.project
 
     @property
@@ -137,9 +137,10 @@ class EmulatorProject:
         fault = InjectedFault.parse({"kind": kind, **fields})
         emulator.send(self._endpoint, emulator.FAULTS_PATH, fault.to_json())
 
-    def clear_faults(self) -> None:
-        """Remove the faults that no job or request has hit yet."""
-        emulator.send(self._endpoint, emulator.FAULTS_PATH, method="DELETE")
+    def clear_faults(self) -> list[str]:
+        """Remove the pending faults, and describe those that have hit nothing."""
+        done = emulator.send(self._endpoint, emulator.FAULTS_PATH, method="DELETE")
+        return [describe_fault(each, each.get("count", 1)) for each in done.get("missed", ())]
 
     @property
     def _endpoint(self) -> Endpoint:

@@ -51,16 +51,23 @@ def vertex_emulator(
     """A project of this test's own in an emulator that all tests of the session share.
 
     The environment has what `vertex-emulator env` prints, and Google's SDK gets the emulator and this project as its
-    defaults, which what a program passes to `aiplatform.init` leaves. Injected faults end with the test.
+    defaults, which what a program passes to `aiplatform.init` leaves. Injected faults end with the test, with a warning
+    of each that has hit nothing.
     """
     from dataclasses import replace
 
+    from vertex_emulator.gcs.files import BucketTree
+
     emulator = replace(_session_emulator, project=_project_id(request.node.name))
+    BucketTree(emulator.data_path / "gcs").mkdir(
+        f"gs://{emulator.bucket_name}"
+    )  # a job may be the first to write to it
     for name, value in emulator.environment_variables.items():
         monkeypatch.setenv(name, value)
     with _sdk_defaults(emulator):
         yield emulator
-    emulator.clear_faults()
+    for missed in emulator.clear_faults():
+        warnings.warn(f"an injected fault has hit nothing: {missed}", stacklevel=1)
 
 
 @contextmanager

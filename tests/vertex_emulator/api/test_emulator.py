@@ -21,6 +21,21 @@ def service(emulator: Emulator) -> EmulatorService:
     )
 
 
+def test_a_fault_of_no_known_job_says_so(emulator: Emulator) -> None:
+    submit(emulator, {**custom_job_spec(), "displayName": "train-1"})
+    inject = service(emulator).inject
+    assert inject({"kind": "oom", "name": "trian-*"})["known"] == ["train-1"]
+    assert [inject({"kind": "oom", "name": name})["known"] for name in ("train-*", "*")] == [[], []]
+
+
+def test_faults_that_hit_nothing_are_named(emulator: Emulator) -> None:
+    for name in ("nobody", "train-1"):
+        service(emulator).inject({"kind": "oom", "name": name, "count": 2})
+    submit(emulator, {**custom_job_spec(), "displayName": "train-1"})
+    cleared = service(emulator).clear_faults()
+    assert cleared == {"cleared": 2, "missed": [{"kind": "oom", "name": "nobody", "count": 2}]}
+
+
 def containers(emulator: Emulator, job: str) -> list[tuple[int | None, str, bool]]:
     """Trial and task of each replica, and whether its container has a name."""
     emulator.run_ready_steps()
