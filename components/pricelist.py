@@ -80,6 +80,7 @@ def update(file: Path) -> int:
     try:
         with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=file.parent, delete=False) as written:
             written.write(text)
+        Path(written.name).chmod(0o644)
         Path(written.name).replace(file)
     except OSError as error:
         sys.stderr.write(f"vertex-training: {file} cannot be written: {error.strerror}\n")

@@ -63,6 +63,7 @@ class Checks:
             *(("data", look) for look in Reads(self._needs, self._cloud, self._ids).looks()),
             ("network", self._peering),
             ("network", self._attachment),
+            *(("reservations", partial(self._reservation, *each)) for each in self._needs.reservations.items()),
             ("tensorboard", self._tensorboard),
             ("alerts", self._channels),
             ("quota", self._quota),
@@ -312,6 +313,18 @@ class Checks:
         if subnetwork := self._needs.subnetwork:
             place = Place("project", subnetwork.parts["projects"])
             yield from self._missing("subnetwork-missing", "compute", subnetwork.name, place, region=region)
+
+    def _reservation(self, name: str, user: str) -> Iterator[Finding]:
+        """Google's page "Use reservations with training", and Compute Engine's REST reference, reservations."""
+        place = Place("project", name.split("/")[1])
+        ids = {**_ids(name), "zone": Place("project", name).parts.get("zones", ""), "user": user}
+        try:
+            sharing = self._cloud.get("compute", name, place).get("reservationSharingPolicy", {})
+        except NotFound:
+            yield found("reservation-missing", **ids)
+            return
+        if sharing.get("serviceShareType") != "ALLOW_ALL":
+            yield found("reservation-unshared", **ids)
 
     def _tensorboard(self) -> Iterator[Finding]:
         if name := self._needs.cloud.get("tensorboard", {}).get("existing"):

@@ -128,6 +128,16 @@ class Needs:
             names += [task[field] for field in ("imageUri", "executorImageUri") if field in task]
         return [*dict.fromkeys(names)]
 
+    @property
+    def reservations(self) -> dict[str, str]:
+        """The reservations that jobs name, each with one of these jobs."""
+        found: dict[str, str] = {}
+        for training, pool in self._pools():
+            affinity = pool.get("machineSpec", {}).get("reservationAffinity", {})
+            for value in affinity.get("values", ()):
+                found.setdefault(value.partition("/reservationBlocks/")[0], training)
+        return found
+
     def _pools(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yield each worker pool with the name of its job, as far as its fields are known."""
         for training in self.settings.plan.trainings:

@@ -93,6 +93,7 @@ CHECKS = {
         "storage.buckets.getIamPolicy, bigquery.tables.getIamPolicy, artifactregistry.repositories.getIamPolicy",
         "roles/iam.securityReviewer",
     ),
+    "reservations": Check("reservations", "compute.reservations.get", "roles/compute.viewer"),
     "tensorboard": Check("the TensorBoard", "aiplatform.tensorboards.get", "roles/aiplatform.viewer"),
     "alerts": Check("notification channels", "monitoring.notificationChannels.get", "roles/monitoring.viewer"),
     "quota": Check("quotas", "serviceusage.quotas.get", "roles/serviceusage.serviceUsageViewer"),
@@ -416,6 +417,18 @@ RULES = {
         "gcloud artifacts repositories add-iam-policy-binding {name} --member={member} "
         "--role=roles/artifactregistry.reader",
         level="cannot tell",
+    ),
+    "reservation-missing": Rule(
+        "reservations",
+        "{name}, which {user} names, does not exist",
+        "gcloud compute reservations list --project={project}",
+    ),
+    "reservation-unshared": Rule(
+        "reservations",
+        "{name}, which {user} names, is not shared with Vertex AI",
+        "gcloud compute reservations update {id} --zone={zone} --reservation-sharing-policy=ALLOW_ALL "
+        "--project={project}",
+        "other services of Google Cloud in the project may use it, too",
     ),
     "quota-short": Rule(
         "quota",

@@ -132,6 +132,9 @@ class Machine:
                 there[f"compute/{at}/regions/{options['region']}/subnetworks/{name}"] = {}
             case "compute network-attachments create":
                 there[f"compute/{at}/regions/{options['region']}/networkAttachments/{name}"] = {}
+            case "compute reservations update":
+                path = f"compute/{at}/zones/{options['zone']}/reservations/{name}"
+                there[path] = {"reservationSharingPolicy": {"serviceShareType": options["reservation-sharing-policy"]}}
             case "services vpc-peerings":
                 path = f"servicenetworking/services/{options['service']}/connections"
                 there[path] = {"connections": [{"reservedPeeringRanges": options["ranges"].split(",")}]}

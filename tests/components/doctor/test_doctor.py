@@ -60,6 +60,28 @@ ITS_AGENT = "serviceAccount:service-999999@gcp-sa-artifactregistry.iam.gservicea
 IMAGES = "projects/images-project/locations/us/repositories/shared"
 TABLE = "projects/acme/datasets/sales/tables/orders"
 DATA: dict[str, Any] = {"data": {"train": {"uri": "gs://acme/train/*"}, "orders": {"uri": "bq://acme.sales.orders"}}}
+RESERVATION = "projects/acme-dev/zones/europe-west4-b/reservations/h200"
+RESERVED: dict[str, Any] = {
+    "customJobs": {
+        "reserved": {
+            "jobSpec": {
+                "workerPoolSpecs": [
+                    {
+                        "machineSpec": {
+                            "machineType": "n1-standard-8",
+                            "reservationAffinity": {
+                                "reservationAffinityType": "SPECIFIC_RESERVATION",
+                                "key": "compute.googleapis.com/reservation-name",
+                                "values": [RESERVATION],
+                            },
+                        },
+                        "containerSpec": {"imageUri": "europe-west4-docker.pkg.dev/acme-dev/images/train:1"},
+                    }
+                ]
+            }
+        }
+    }
+}
 SHARED = {"network": {"attachment": {"subnetwork": "projects/host-project/regions/europe-west4/subnetworks/jobs"}}}
 OWN: dict[str, list[tuple[str, str]]] = {
     "projects/acme-dev": [
@@ -107,6 +129,7 @@ def healthy() -> GoogleProject:
         f"compute/{ATTACHMENT}": {},
         f"compute/{SUBNETWORK}": {},
         f"compute/{SUBNETWORK.replace('acme-dev', 'host-project')}": {},
+        f"compute/{RESERVATION}": {"reservationSharingPolicy": {"serviceShareType": "ALLOW_ALL"}},
         "storage/b/acme": {"projectNumber": "555"},
         "bigquery/projects/acme/datasets/sales": {"access": [{"role": "OWNER", "specialGroup": "projectOwners"}]},
         "servicenetworking/services/servicenetworking.googleapis.com/connections": {
@@ -479,6 +502,19 @@ FAULTS = [
         project={"grants": {}},
     ),
     Fault(
+        "reservation-missing",
+        "gcloud compute reservations list --project=acme-dev",
+        RESERVED,
+        {f"compute/{RESERVATION}": 404},
+    ),
+    Fault(
+        "reservation-unshared",
+        "gcloud compute reservations update h200 --zone=europe-west4-b --reservation-sharing-policy=ALLOW_ALL "
+        "--project=acme-dev",
+        RESERVED,
+        {f"compute/{RESERVATION}": {"reservationSharingPolicy": {"serviceShareType": "DISALLOW_ALL"}}},
+    ),
+    Fault(
         "data-unreadable",
         f"gcloud storage buckets add-iam-policy-binding gs://acme --member=serviceAccount:{ACCOUNT} "
         "--role=roles/storage.objectViewer",
@@ -576,8 +612,8 @@ def changes(project: GoogleProject) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(
     "stack",
-    [{}, EXISTING, ATTACHED, OTHERS_KEY, {**DATA, **EXISTING}],
-    ids=["plain", "existing", "attached", "key", "data"],
+    [{}, EXISTING, ATTACHED, OTHERS_KEY, {**DATA, **EXISTING}, RESERVED],
+    ids=["plain", "existing", "attached", "key", "data", "reserved"],
 )
 def test_a_healthy_project_is_one_line(
     project: GoogleProject, tmp_path: Path, capsys: pytest.CaptureFixture[str], stack: dict[str, Any]
@@ -625,9 +661,14 @@ def test_one_fault_is_told_with_its_remedy(
     assert changes(project) == []
 
 
-LOOKS_ONLY = {"key-missing", "channel-missing", "location-refused", "service-refused", "key-refused"} | {
-    "members-refused"
-}
+LOOKS_ONLY = {
+    "reservation-missing",
+    "key-missing",
+    "channel-missing",
+    "location-refused",
+    "service-refused",
+    "key-refused",
+} | {"members-refused"}
 OF_THIS_MACHINE = {"pulumi-missing", "plugin-missing", "docker-missing"}
 ROLES = {role.role: {each for needed in role.permissions.values() for each in needed.split()} for role in DEPLOYER}
 FILLED = {"BILLING_ACCOUNT": "1", "SUBNETWORK": "s", "NETWORK": "n", "RANGE": "10.9.0.0/28", "ACCOUNT": ACCOUNT}
@@ -695,6 +736,8 @@ CHANGES: list[tuple[str, list[str]]] = [
         "subnetwork-grant",
         [f"grant projects/host-project/regions/europe-west4/subnetworks/jobs roles/compute.networkUser {AGENT}"],
     ),
+    ("reservation-missing", []),
+    ("reservation-unshared", [f"compute/{RESERVATION}"]),
     ("data-unreadable", [f"grant b/acme roles/storage.objectViewer serviceAccount:{ACCOUNT}"]),
     ("table-unreadable", [f"grant {TABLE} roles/bigquery.dataViewer serviceAccount:{ACCOUNT}"]),
     ("queries-refused", [f"grant projects/acme-dev roles/bigquery.jobUser serviceAccount:{ACCOUNT}"]),
@@ -733,6 +776,38 @@ def test_a_remedy_mends_and_changes_nothing_else(
     if fault.rule not in LOOKS_ONLY:
         code, lines = run(capsys, "--stack", "dev")
         assert (code, len(lines)) == (0, 1), lines
+
+
+INVERSES = {
+    "gcloud": {
+        "add-iam-policy-binding": "remove-iam-policy-binding",
+        "create": "delete",
+        "enable": "disable",
+        "restore": "destroy",
+        "link": "unlink",
+        "undelete": "delete",
+        "update": "update",
+        "login": "revoke",
+        "describe": "",
+        "list": "",
+    },
+    "pulumi": {"set": "rm", "rm": "set", "install": "rm"},
+    "bq": {"add-iam-policy-binding": "remove-iam-policy-binding"},
+    "export": {"": "unset"},
+    "unset": {"": "export"},
+    "sudo": {"start": "stop"},
+    "sh": {"-c": "rm -r ~/.pulumi"},
+}
+"""By program and verb: what undoes it, nothing for a look."""
+IRREVERSIBLE = ("kms keys create", "keyrings create", "org-policies", "buckets update", "delete", "destroy")
+
+
+@pytest.mark.parametrize("remedy", sorted({*(rule.remedy for rule in RULES.values()), *(f.remedy for f in FAULTS)}))
+def test_each_remedy_has_an_inverse(remedy: str) -> None:
+    for line in remedy.split(" && "):
+        program, *words = line.split()
+        (inverse,) = [undo for verb, undo in INVERSES[program].items() if verb in words or not verb]
+        assert not inverse or not [each for each in IRREVERSIBLE if f" {each} " in f" {line} "]
 
 
 def test_each_rule_has_a_fault() -> None:
