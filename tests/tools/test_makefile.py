@@ -81,10 +81,14 @@ def test_a_pulumi_that_fails_fails_make(make: Callable, target: str, failing: st
     assert make(target, FAILS=failing).returncode != 0
 
 
-def test_make_test_fails_when_pytest_fails(make: Callable) -> None:
-    result = make("test")
+@pytest.mark.parametrize(("target", "selected"), [("test", " -m not large"), ("test-all", "")])
+def test_make_test_runs_what_is_not_large(make: Callable, target: str, selected: str) -> None:
+    result = make(target)
     (asked,) = result.asked
-    assert (result.returncode, asked.split(" --")[0]) == (0, "python -m pytest")
+    assert (result.returncode, asked.split(" --")[0].rstrip()) == (0, f"python -m pytest{selected}")
+
+
+def test_make_test_fails_when_pytest_fails(make: Callable) -> None:
     assert make("test", FAILS="pytest").returncode != 0
 
 
