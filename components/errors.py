@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pulumi
 
-from vertex_api.errors import shown_problems, visible
+from vertex_api.errors import Refusal, shown_problems, visible
 
 
 class ComponentError(Exception):
@@ -32,6 +32,10 @@ def os_error(error: OSError) -> str:
     return visible(": ".join([*([str(error.filename)] if error.filename else []), " ".join(text.split())]))
 
 
+KNOWN_HERE = "known here: "
+"""How the last line of a list of problems begins if a job can lift one of them."""
+
+
 @dataclass(frozen=True)
 class Problem:
     """One thing to fix: `place` is `file:line` (or a file), `path` the key in it, `message` what to do."""
@@ -52,7 +56,18 @@ class DeclarationErrors(ComponentError, pulumi.RunError):
         self.problems = list(shown)
         count = "1 problem" if len(shown) == 1 else f"{len(shown)} problems"
         heading = f"{count} in what is declared:"
-        super().__init__("\n".join([heading, *(f"  {problem}" for problem in [*shown, *([more] if more else [])])]))
+        notes = [more] if more else []
+        notes += [_lift()] if not more and any(isinstance(problem.message, Refusal) for problem in shown) else []
+        super().__init__("\n".join([heading, *(f"  {line}" for line in [*shown, *notes])]))
+
+
+def _lift() -> str:
+    """Return the last line of a list of problems of which a job can lift one."""
+    from vertex_api import machines, types  # loads pydantic, which most commands do without
+
+    day = f"{types.REVISION[:4]}-{types.REVISION[4:6]}-{types.REVISION[6:]}"
+    what = f"machines as of {machines.AS_OF}, the API as of {day}"
+    return f"{KNOWN_HERE}{what}; to submit a job all the same, lifecycle: {{allow: [FIELD]}}, as docs/refusals.md says"
 
 
 class ContextUnusable(ComponentError, pulumi.RunError):

@@ -58,13 +58,17 @@ def require_list(answer: Mapping[str, Any], field: str) -> list[Any]:
 
 
 def read_job(message: Any, kind: Kind, parent: str, asked: ResourceName | None = None) -> JobJson:
-    """Return a job as JSON. Raises Unavailable for one that was not `asked` for, which a later call would act on.
+    """Return a job as JSON, of the JSON or the message of Google's client that a service has answered with.
 
-    That is one of another kind, region or project, whose number may stand in place of its id.
+    Raises Unavailable for one that was not `asked` for, which a later call would act on. That is one of another kind,
+    region or project, whose number may stand in place of its id.
     """
-    from google.protobuf import json_format
+    if isinstance(message, dict):
+        job = message
+    else:
+        from google.protobuf import json_format
 
-    job = dict(json_format.MessageToDict(type(message).pb(message)))
+        job = dict(json_format.MessageToDict(type(message).pb(message)))
     name, (_, project, _, region) = str(job.get("name", "")), parent.split("/")
     try:
         found = ResourceName.parse(name)

@@ -28,6 +28,13 @@ FOUND_HERE = "On this machine: "
 """How lines of a job's log begin that the emulator adds to those of the service."""
 
 
+class Refusal(str):
+    """The message of a rule of the service, or of what its API did not have yet when these types were made.
+
+    A job may lift such a problem. All others are about what has to be known of a job, or are rules of somebody else.
+    """
+
+
 Item = TypeVar("Item")
 
 

@@ -9,8 +9,8 @@ engine calls a provider. Everything behind a border takes a `Job`, which is immu
 A training pipeline is a job too, and answers for the job that it runs: `job.backing` is that one.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Literal, cast
 
@@ -19,8 +19,8 @@ from vertex_api.jobspec import DEFAULT_TIMEOUT, explicit_timeout, model_folder
 from vertex_api.messages import KeyPath, value_at, without_defaults
 from vertex_api.names import CUSTOM_JOB, TRAINING_PIPELINE, JobJson, Kind
 from vertex_api.scalars import to_seconds
-from vertex_api.validation.check import ValuePredicate, never_unresolved, validate_job
-from vertex_api.validation.shape import FieldProblem, canonicalize
+from vertex_api.validation.check import ValuePredicate, lift, never_unresolved, validate_job
+from vertex_api.validation.shape import FieldProblem, read
 from vertex_api.validation.study import walk_parameters
 
 MODEL_DIR = "modelDir"
@@ -34,11 +34,13 @@ class Job:
     """A valid job or training pipeline: camelCase names, enum names, whole numbers as int, unset fields absent.
 
     `fields` are those of the API's message. Texts in them may hold references that are filled in later. A job that is
-    adopted may lack a `displayName`.
+    adopted may lack a `displayName`. `lifted` are the problems that it has all the same; a field or value of the API
+    that these types lack is in the fields as it is.
     """
 
     kind: Kind
     fields: Mapping[str, Any]
+    lifted: tuple[FieldProblem, ...] = field(default=(), compare=False)
 
     @classmethod
     def of_pools(cls, pools: Sequence[Mapping[str, Any]], bound: Literal["min", "max"]) -> "Job":
@@ -52,7 +54,7 @@ class Job:
 
     def replace(self, fields: Mapping[str, Any]) -> "Job":
         """Return the job with other fields, which must be canonical."""
-        return Job(self.kind, fields)
+        return replace(self, fields=fields)
 
     @cached_property
     def backing(self) -> "Job":
@@ -144,19 +146,30 @@ def parse_job(
     *,
     is_name_required: bool = True,
     is_unresolved_value: ValuePredicate = never_unresolved,
+    allowed: Collection[str] = (),
 ) -> tuple[Job | None, list[FieldProblem]]:
     """Return the job that a body describes, None if it has problems, and every problem that it has.
 
     `is_name_required` is false for a job that is adopted: it has a `displayName` already. Rules do not apply to texts
-    that have unresolved references.
+    that have unresolved references, and the service's own do not at the places that are `allowed`: paths as problems
+    show them.
     """
     is_unnamed = not is_name_required and isinstance(body, Mapping) and not body.keys() & {_NAME, "display_name"}
     named = {**body, _NAME: kind.type} if is_unnamed else body
-    validate = pipelines.validate_declared if kind == TRAINING_PIPELINE else partial(validate_job, kind)
-    fields, problems = validate(named, is_unresolved_value=is_unresolved_value)
+    validate = partial(
+        pipelines.validate_declared if kind == TRAINING_PIPELINE else partial(validate_job, kind),
+        is_unresolved_value=is_unresolved_value,
+    )
+    fields, problems = validate(named)
+    lifted: list[FieldProblem] = []
+    if problems and allowed:
+        problems, lifted = lift(lambda rest: validate(rest)[1], named, problems, allowed)
     if problems:
         return None, problems
-    return Job(kind, {key: fields[key] for key in fields if not (is_unnamed and key == _NAME)}), []
+    if lifted:
+        fields = {**stored_job(kind, named).fields}
+    kept = {key: fields[key] for key in fields if not (is_unnamed and key == _NAME)}
+    return Job(kind, kept, tuple(lifted)), []
 
 
 def stored_job(kind: Kind, job: JobJson) -> Job:
@@ -168,7 +181,7 @@ def stored_job(kind: Kind, job: JobJson) -> Job:
     if kind == TRAINING_PIPELINE:
         fields = pipelines.stored_pipeline(named)
     else:
-        fields, misshapen = canonicalize(kind.typed_dict, named, output_only="drop")
+        fields, misshapen = read(kind.typed_dict, named, output_only="drop")
         fields = fields if misshapen else without_defaults(kind.typed_dict, fields)
     return Job(kind, {key: fields[key] for key in fields if key != _NAME or _NAME in job})
 

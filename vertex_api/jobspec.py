@@ -21,7 +21,7 @@ def explicit_timeout(job_spec: Mapping[str, Any]) -> str | None:
     from vertex_api.scalars import to_seconds  # loads pydantic, a tenth of a second of each `vertex-emulator status`
 
     timeout: str | None = job_spec.get("scheduling", {}).get("timeout")
-    return timeout if timeout and to_seconds(timeout) else None
+    return timeout if timeout and to_seconds(timeout) > 0 else None
 
 
 def boot_disk(pool: Mapping[str, Any]) -> tuple[str, int]:

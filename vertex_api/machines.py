@@ -1,7 +1,7 @@
 """The machine types of training, with their sizes and the accelerators that can be attached to them.
 
-Which types and which accelerator counts: Google's page "Configure compute resources for custom training", as of
-2026-11-21. Sizes: Compute Engine's pages on machine families and Cloud TPU's on TPU versions. Memory is in GB as those
+Which types and which accelerator counts: Google's page "Configure compute resources for custom training", as of the day
+`AS_OF`. Sizes: Compute Engine's pages on machine families and Cloud TPU's on TPU versions. Memory is in GB as those
 pages write it (2**30 bytes). `cloud-tpu` has no published size; it has roughly that of a TPU v3 host here.
 """
 
@@ -9,6 +9,8 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+AS_OF = "2026-11-21"
 
 
 @dataclass(frozen=True)

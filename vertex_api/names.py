@@ -11,6 +11,10 @@ JobJson = Mapping[str, Any]
 SERVICE_TASK = "service"
 """The task of those lines of a job's log that the service writes itself."""
 
+ALLOW_HEADER = "x-vertex-training-allow"
+"""The header with which a request that creates a job tells the emulator which of its problems are lifted: a JSON list
+of their places."""
+
 
 @dataclass(frozen=True)
 class Kind:

@@ -7,13 +7,13 @@ from typing import Any, Required
 from pydantic.alias_generators import to_camel, to_snake
 from typing_extensions import TypedDict
 
-from vertex_api.messages import scalars_as_text, without_defaults, without_unknown
+from vertex_api.messages import scalars_as_text, without_defaults
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_api.scalars import Int32, String
 from vertex_api.types import CustomJobSpec, EncryptionSpec, InputDataConfig, Model, StudySpec
 from vertex_api.validation.check import ValidPart, ValuePredicate, beside_another_task, job_violations, never_unresolved
 from vertex_api.validation.model import check_pipeline_fields
-from vertex_api.validation.shape import MUST_BE_OBJECT, FieldProblem, OutputOnlyPolicy, canonicalize
+from vertex_api.validation.shape import MUST_BE_OBJECT, FieldProblem, OutputOnlyPolicy, canonicalize, of_service, read
 
 
 class TuningTaskInputs(TypedDict, total=False):
@@ -143,7 +143,7 @@ def validate_pipeline(
         return PipelineValidation(spec, misshapen)
     valid_part = ValidPart.of(message_type, spec, misshapen, output_only=output_only)
     violations = valid_part.problems(check_pipeline_fields, is_unresolved_value)
-    problems = [*misshapen, *violations]
+    problems = [*map(of_service, misshapen), *violations]
 
     # Which job its task runs, and with which inputs.
     definition = _get(spec, DEFINITION_FIELD)
@@ -172,7 +172,7 @@ def validate_pipeline(
         job = scalars_as_text(kind.typed_dict, job)
     source = job
     job, malformed = canonicalize(kind.typed_dict, job)
-    malformed = [beside_another_task(source, each) for each in malformed]
+    malformed = [of_service(beside_another_task(source, each)) for each in malformed]
     valid_job = ValidPart.of(kind.typed_dict, job, malformed)
     violations = valid_job.problems(lambda job: job_violations(kind, job), is_unresolved_value)
     problems += [
@@ -212,20 +212,26 @@ def job_of_pipeline(pipeline: Mapping[str, Any]) -> dict[str, Any]:
     """Return the canonical job that a valid canonical pipeline runs, under the name that the service gives it."""
     kind = backing_kind(pipeline)
     job = inputs_to_job(kind, pipeline, pipeline[INPUTS_FIELD])
-    job = scalars_as_text(kind.typed_dict, job)
-    job, problems = canonicalize(kind.typed_dict, job)
+    job, problems = read(kind.typed_dict, scalars_as_text(kind.typed_dict, job))
     assert not problems, problems
     return {**job, "displayName": f"{pipeline['displayName']}-{NAME_ENDINGS[pipeline[DEFINITION_FIELD]]}"}
 
 
 def stored_pipeline(pipeline: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the canonical form of a pipeline of the service, without fields that it alone sets or these types lack."""
-    known_part = dict(pipeline)
-    kind = TASK_KINDS.get(pipeline.get(DEFINITION_FIELD, ""))
-    if kind is not None and isinstance(inputs := pipeline.get(INPUTS_FIELD), Mapping):
-        known_job = without_unknown(kind.typed_dict, inputs_to_job(kind, {}, inputs))
-        known_part[INPUTS_FIELD] = job_to_inputs(kind, known_job)
-    return validate_declared(known_part, output_only="drop")[0]
+    """Return the canonical form of a pipeline of the service or of a state, its task's inputs included.
+
+    Fields that the service alone sets are left out, and what these types lack is as it is. One of another shape is
+    returned as it is.
+    """
+    spec, misshapen = read(TRAINING_PIPELINE.typed_dict, _completed(pipeline), output_only="drop")
+    kind = TASK_KINDS.get(spec.get(DEFINITION_FIELD, ""))
+    if misshapen or kind is None or not isinstance(inputs := spec.get(INPUTS_FIELD), Mapping):
+        return dict(pipeline)
+    job, malformed = read(kind.typed_dict, scalars_as_text(kind.typed_dict, inputs_to_job(kind, spec, inputs)))
+    if malformed:
+        return dict(pipeline)
+    own = without_defaults(TRAINING_PIPELINE.typed_dict, spec)
+    return {**own, INPUTS_FIELD: job_to_inputs(kind, without_defaults(kind.typed_dict, job))}
 
 
 def _get(body: Mapping[str, Any], name: str) -> Any:

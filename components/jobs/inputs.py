@@ -1,13 +1,13 @@
 """Inputs: what Pulumi's engine gives the provider of a job, parsed once for each call."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from vertex_api.job import Job, stored_job
 from vertex_api.names import Kind
 
-from ..plan.training import deletion_policy
+from ..plan.training import ALLOW, deletion_policy
 from ..schema import interpolation
 from ..schema.interpolation import Tables
 from . import identity
@@ -30,6 +30,7 @@ class Inputs:
     the resource name of a job to adopt, None for a job to submit. `tensorboard` is the name of the TensorBoard that the
     stack creates, None if the job does not use it. `data` is what the lock has of the data that the job refers to, by
     name (`data.lock.Locked.summary`), and `verify` what a difference from it means where that is not an error.
+    `allowed` are the places of what the rules of the service refuse in the spec.
     """
 
     spec: Job
@@ -43,6 +44,7 @@ class Inputs:
     tensorboard: str | None
     data: Mapping[str, Mapping[str, Any]]
     verify: Mapping[str, str]
+    allowed: Sequence[str] = ()
 
     @classmethod
     def parse(cls, kind: Kind, props: Mapping[str, Any]) -> "Inputs":
@@ -59,6 +61,7 @@ class Inputs:
             tensorboard=props.get("tensorboard"),
             data=props.get("data") or {},
             verify=props.get("verify") or {},
+            allowed=(props.get("lifecycle") or {}).get(ALLOW, ()),
         )
 
     @property

@@ -70,7 +70,8 @@ class JobProvider(Provider):
             # With --continue-on-error, it has outputs of a resource that has failed: the engine skips this job.
             return dynamic.CheckResult(inputs, [])
         adopt, declared = inputs.get("adopt"), inputs["spec"]
-        spec, problems = parse_spec(self.kind, declared, is_adopted=bool(adopt))
+        lifecycle = {**(inputs.get("lifecycle") or {}), **({"adopt": adopt} if adopt else {})}
+        spec, problems = parse_spec(self.kind, declared, lifecycle)
         failures = [
             dynamic.CheckFailure(f"spec.{problem.place}", problem.message)
             for problem in problems
@@ -147,7 +148,7 @@ class JobProvider(Provider):
         with one_line_errors(f"{inputs.name}: not read"):
             api = target.resolve(inputs.parent)
             try:
-                job = api.client.require(ResourceName.parse(id_))
+                job = api.client.require(ResourceName.parse(id_), is_whole=bool(inputs.allowed))
             except NotFound:
                 return dynamic.ReadResult(None, {})
             run = _run(api, job, inputs.parent, (props.get("run") or {}).get(runs.TOOK))
@@ -287,7 +288,7 @@ def _is_same_job(name: str, other_name: str) -> bool:
 
 def _adopt(api: Target, inputs: Inputs, tables: Tables) -> JobJson:
     """Return the job to adopt. Raises VertexError, and SubmitFailed if it differs from what is declared."""
-    job = api.client.require(ResourceName.parse(inputs.adopt or ""))
+    job = api.client.require(ResourceName.parse(inputs.adopt or ""), is_whole=bool(inputs.allowed))
     if submitter := submitting_stack(job, inputs.stack):
         advice = "set `onDelete: keep` there before it leaves that stack"
         print(f"{inputs.name}: stack {submitter} has submitted {inputs.adopt}; {advice}", flush=True)  # noqa: T201

@@ -98,6 +98,7 @@ def _submit(
             check_before=partial(engine.require_alive, inputs.error_prefix),
             find_created=lambda: next(iter(jobs.new(inputs.token)), None),
             keep_first=partial(jobs.keep_first, inputs.token, inputs.name),
+            allowed=inputs.allowed,
         )
 
 

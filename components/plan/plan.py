@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
-from vertex_api.errors import first_problems
+from vertex_api.errors import Refusal, first_problems
 from vertex_api.estimates import availability, prices
 from vertex_api.estimates.cost import Cost, estimate_cost, persistent_cost, show_nearest
 from vertex_api.estimates.prices import HOURS_PER_MONTH, ZERO, Money
@@ -18,7 +18,6 @@ from vertex_api.estimates.quota import needed_quota, persistent_quota
 from vertex_api.estimates.runs import Past
 from vertex_api.job import Job
 from vertex_api.messages import KeyPath, show_path
-from vertex_api.mistakes import region_mismatches
 from vertex_api.validation.formats import Violation
 
 from ..errors import Problem
@@ -27,9 +26,11 @@ from . import guardrails, rules
 from .folders import WritableFolders
 from .guardrails import FIGURES, Near, Rules
 from .limits import KEY, Limits, Source
-from .training import LIFECYCLE, Place, Timetable, Training
+from .training import ALLOW, LIFECYCLE, Place, Timetable, Training
 
 Result = TypeVar("Result")
+LIFTED = "allowed by the job's lifecycle"
+"""What the message of a lifted refusal begins with."""
 PERSISTENT_RESOURCE = "persistentResource"
 """The key of the persistent resource. It is also its name among costs: names of jobs are in lower case."""
 
@@ -147,23 +148,41 @@ class Plan:
             return
         if training.is_scheduled:
             yield from rules.scheduled_fields(job.fields)
+        named = {} if training.is_adopted else dict(rules.image_names(job, self.images))
+        yield from named.items()
+        yield from (each for each in self._refused(training) if not is_allowed(training, each) and each[0] not in named)
         if not training.is_adopted:
-            yield from rules.likely(job, self.images, self.is_cloud)
             yield from (
                 (("labels", *path), message)
                 for path, message in rules.labels(job.fields.get("labels", {}), self.labels)
             )
             if self.folders:
                 yield from self.folders.job_violations(job)
-        if self.region:
-            yield from region_mismatches(job, self.region)
         yield from self.limits.violations(job, self.images, self.labels, self.built)
 
     def warnings(self) -> Iterator[Problem]:
         """Find what to look at again in the jobs: a preview and a review show it, and nothing is refused."""
-        for training in self.trainings:
-            if isinstance(training.spec, Job) and not training.is_adopted:
-                yield from (training.place(*each) for each in rules.advice(training.spec))
+        for training in self._known:
+            if training.allowed:
+                yield from self._lifted(training)
+            if not training.is_adopted:
+                yield from (training.place(*each) for each in rules.advice(training.job))
+
+    def _refused(self, training: Training) -> Iterable[Violation]:
+        """Find what rules of the service refuse in a valid job, lifted or not."""
+        return rules.service(training.job, self.region, is_cloud=self.is_cloud, is_adopted=training.is_adopted)
+
+    def _lifted(self, training: Training) -> Iterator[Problem]:
+        """Find what a job has although it is refused, and what it lifts without a need."""
+        found = {each.path: each.message for each in training.job.lifted}
+        found |= {path: message for path, message in self._refused(training) if is_allowed(training, (path, message))}
+        for path, message in found.items():
+            yield training.place(path, f"{LIFTED}, although the rules on file refuse it: {message}")
+        places = {*map(show_path, found)}
+        for index, place in enumerate(training.allowed):
+            if place not in places:
+                message = f'"{place}" lifts nothing, as nothing refuses it; take it out'
+                yield training.place((LIFECYCLE, ALLOW, index), message)
 
     def sum_problems(self, others: Sequence["Plan"] = ()) -> Iterator[Problem]:
         """Find the limits of cost that the jobs break, each alone or all together.
@@ -333,6 +352,12 @@ class Plan:
     @property
     def _known(self) -> Iterator[Training]:
         return (each for each in self.trainings if isinstance(each.spec, Job))
+
+
+def is_allowed(training: Training, violation: Violation) -> bool:
+    """Return whether a job lifts a rule of the service that it breaks."""
+    path, message = violation
+    return isinstance(message, Refusal) and show_path(path) in training.allowed
 
 
 def add(amounts: Iterable[Mapping[str, int]]) -> Counter[str]:

@@ -199,7 +199,7 @@ class Program:
     def _read_when_known(self, training: Training, spec: Any) -> Spec:
         def read_known(known: Any) -> Job | None:
             self._unknown.pop(training.title, None)
-            job, wrong = parse_spec(training.kind, known, is_adopted=training.is_adopted)
+            job, wrong = parse_spec(training.kind, known, training.lifecycle)
             whole = replace(training, spec=job)
             return job if self._record(whole, [(each.path, each.message) for each in wrong], is_late=True) else None
 

@@ -9,7 +9,7 @@ from typing import Any
 from vertex_api.advice import advice as advise
 from vertex_api.job import Job
 from vertex_api.messages import KeyPath, value_at
-from vertex_api.mistakes import likely_mistakes
+from vertex_api.mistakes import likely_mistakes, region_mismatches
 from vertex_api.names import Kind, ResourceName
 from vertex_api.schedules import NAME_LABEL, RUN_ID_LENGTH, SCHEDULE_LABEL
 from vertex_api.validation.check import resolved_problems
@@ -108,13 +108,12 @@ def labels(own: Collection[str], stack: Collection[str] = ()) -> Iterator[Violat
         yield (), f"has {total}; at most {most} are allowed, as {len(OWN_LABELS)} are the stack's own"
 
 
-def likely(job: Job, images: Mapping[str, shapes.Image], is_cloud: bool) -> Iterable[Violation]:
-    """Find likely mistakes, one for each path: that of the last rule."""
-    found = likely_mistakes(job, on_google_cloud=is_cloud)
+def service(job: Job, region: str | None, *, is_cloud: bool, is_adopted: bool) -> Iterable[Violation]:
+    """Find what rules of the service refuse in a valid job in its stack, one for each path."""
+    found = [] if is_adopted else [*likely_mistakes(job, on_google_cloud=is_cloud)]
+    found += region_mismatches(job, region) if region else ()
     problems = resolved_problems(found, job.fields, interpolation.is_unresolved)
-    messages = {problem.path: problem.message for problem in problems}
-    messages.update(_image_names(job, images))
-    return messages.items()
+    return {problem.path: problem.message for problem in problems}.items()
 
 
 def advice(job: Job) -> list[Violation]:
@@ -123,7 +122,7 @@ def advice(job: Job) -> list[Violation]:
     return [*{problem.path: problem.message for problem in found}.items()]
 
 
-def _image_names(job: Job, images: Container[str]) -> Iterator[Violation]:
+def image_names(job: Job, images: Container[str]) -> Iterator[Violation]:
     """Find where a job has the name of a declared image instead of a reference to it."""
     paths: list[KeyPath] = [("modelToUpload", "containerSpec", "imageUri")]
     for index in range(len(job.job_spec["workerPoolSpecs"])):

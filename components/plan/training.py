@@ -5,7 +5,7 @@ options), what it takes from its stack (`Defaults`), and when it runs again (`Ti
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
@@ -13,10 +13,12 @@ from typing import Any, cast
 from zoneinfo import ZoneInfo
 
 import pulumi
+from pydantic.alias_generators import to_camel
 
+from vertex_api.errors import Refusal
 from vertex_api.job import MODEL_DIR, Job, parse_job
 from vertex_api.messages import KeyPath, show_path
-from vertex_api.names import Kind
+from vertex_api.names import Kind, closest_name
 from vertex_api.schedules import NAME_LABEL, RUN_ID, SCHEDULE_LABEL, Overlap, ScheduledJob
 from vertex_api.validation.shape import FieldProblem, canonicalize
 
@@ -25,6 +27,8 @@ from ..schema import interpolation, shapes
 
 LIFECYCLE, REHEARSE, SPEC, FORMERLY = "lifecycle", "rehearse", "spec", "formerly"
 """The keys of a declared job that are no fields of the API's message."""
+ALLOW = "allow"
+"""The key of a lifecycle that lists what the rules of the service refuse, and is submitted all the same."""
 Place = Callable[[KeyPath, str], Problem]
 """Where a job stands: it makes a problem of a path in the job and a message."""
 NOT_KNOWN: Any = object()
@@ -64,7 +68,7 @@ class Training:
         valid, misshapen = canonicalize(shapes.Lifecycle, lifecycle)
         own = cast(shapes.Lifecycle, {} if misshapen else valid)
         problems = [FieldProblem((LIFECYCLE, *each.path), each.message) for each in misshapen]
-        spec, wrong = (None, []) if body is NOT_KNOWN else parse_spec(kind, body, is_adopted="adopt" in own)
+        spec, wrong = (None, []) if body is NOT_KNOWN else parse_spec(kind, body, own)
         return cls(kind, name, spec, own, place=place), problems + wrong
 
     @property
@@ -82,6 +86,11 @@ class Training:
     def is_adopted(self) -> bool:
         """Whether it names a job that exists already, instead of one to submit."""
         return "adopt" in self.lifecycle
+
+    @property
+    def allowed(self) -> Sequence[str]:
+        """The places of what the rules of the service refuse, and the job has all the same."""
+        return self.lifecycle.get("allow", ())
 
     @property
     def is_scheduled(self) -> bool:
@@ -107,9 +116,40 @@ class Training:
         return names
 
 
-def parse_spec(kind: Kind, body: Any, *, is_adopted: bool) -> tuple[Job | None, list[FieldProblem]]:
-    """Return the canonical form of a job, None if it has problems, and those. One to adopt has a name already."""
-    return parse_job(kind, body, is_name_required=not is_adopted, is_unresolved_value=interpolation.is_unresolved)
+def parse_spec(
+    kind: Kind, body: Any, lifecycle: Mapping[str, Any] | None = None
+) -> tuple[Job | None, list[FieldProblem]]:
+    """Return the canonical form of a job with a valid lifecycle, None if it has problems, and those.
+
+    One to adopt has a name already. What `allow` lists that lifts none of the problems is one of them: it is misspelt.
+    """
+    own = lifecycle or {}
+    places = own.get(ALLOW, ())
+    job, problems = parse_job(
+        kind,
+        body,
+        is_name_required="adopt" not in own,
+        is_unresolved_value=interpolation.is_unresolved,
+        allowed=[place for place in places if not _is_own(place)],
+    )
+    return job, [*_wrong_places(places, problems), *problems]
+
+
+def _is_own(place: str) -> bool:
+    """Return whether a field at the top of a job is a key of declarations, or one that is misspelt."""
+    return to_camel(place) in shapes.LIFECYCLE or closest_name(place, (LIFECYCLE, REHEARSE, SPEC, FORMERLY)) is not None
+
+
+def _wrong_places(allowed: Sequence[str], problems: Sequence[FieldProblem]) -> Iterator[FieldProblem]:
+    """Find the places that lift none of the problems which a job is refused for."""
+    others = {problem.place: problem for problem in problems}
+    liftable = [place for place, problem in others.items() if isinstance(problem.message, Refusal)]
+    for index, place in enumerate(allowed):
+        closest = closest_name(place, liftable)
+        if place in others:
+            yield FieldProblem((LIFECYCLE, ALLOW, index), f'"{place}" cannot be lifted: that is no rule of the service')
+        elif closest:
+            yield FieldProblem((LIFECYCLE, ALLOW, index), f'"{place}" lifts nothing; did you mean {closest}?')
 
 
 def title(kind: Kind, name: str) -> str:

@@ -205,7 +205,7 @@ def references(training: Training, known: Mapping[str, Training]) -> set[str]:
 
 def changed(training: Training, fields: Mapping[str, Any], option: str) -> Training:
     """Return a job with other fields. Raises DeclarationErrors, which name the `option`, if it is then invalid."""
-    job, problems = parse_spec(training.kind, fields, is_adopted=False)
+    job, problems = parse_spec(training.kind, fields, training.lifecycle)
     if job is None or problems:
         raise DeclarationErrors([Problem(option, show_path(each.path), each.message) for each in problems])
     return replace(training, spec=job)
@@ -282,7 +282,12 @@ class Runner:
             bucket.mkdir(parents=True, exist_ok=True)
             bucket.chmod(0o777)
         created = api.client.create(
-            training.kind, api.parent, job.fields, check_before=lambda: None, find_created=lambda: None
+            training.kind,
+            api.parent,
+            job.fields,
+            check_before=lambda: None,
+            find_created=lambda: None,
+            allowed=training.allowed,
         )
         name = ResourceName.parse(created["name"])
         self.say(f"{training.name}: {name.kind.type} {name.id}, while it runs: {api.links.page(name)}")

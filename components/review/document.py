@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from ..errors import ComponentError
+from ..errors import KNOWN_HERE, ComponentError
 from ..settings.settings import RUNS, stack_values
 
 NOT_A_PREVIEW = (ValueError, TypeError, AttributeError, KeyError, IndexError, OverflowError, RecursionError)
@@ -199,7 +199,7 @@ def _messages(diagnostics: Iterable[Diagnostic], severity: str) -> Iterator[str]
         lines = [line for line in lines if line.strip() and not _TRACEBACK_FRAME.search(line)]
         lines = [shorten_paths(line) for line in lines]
         if lines and _LIST_HEADING.match(lines[0]):
-            yield from (line.strip() for line in lines[1:])
+            yield from (line.strip() for line in lines[1:] if not line.strip().startswith(KNOWN_HERE))
         elif lines:
             yield place + " ".join(line.strip() for line in lines)
 

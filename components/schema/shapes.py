@@ -92,7 +92,10 @@ class Option:
 
 
 class Lifecycle(ClosedTypedDict, total=False):
-    """When a job runs, whether the program waits for it, what deleting it does, and an existing job to `adopt`."""
+    """When a job runs, whether the program waits for it, what deleting it does, and an existing job to `adopt`.
+
+    `allow` lists the places of what the rules of the service refuse, and the job has all the same.
+    """
 
     run: Annotated[Literal["scheduled"], Option(in_program="a Schedule takes jobs to run, each as a JobTemplate")]
     wait: Annotated[
@@ -127,6 +130,7 @@ class Lifecycle(ClosedTypedDict, total=False):
         formats.Rerun,
         Option(default="", scheduled="a schedule runs again by itself; docs/schedules.md says how to run it now"),
     ]
+    allow: Annotated[list[String], Option()]
     adopt: Annotated[formats.JobId, Option(scheduled="a job that exists already cannot run again")]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic.alias_generators import to_camel
 
 from vertex_api import jobspec, types
-from vertex_api.errors import first_problems, too_many
+from vertex_api.errors import Refusal, first_problems, too_many
 from vertex_api.messages import KeyPath, message_fields, value_at
 from vertex_api.names import KINDS, TRAINING_PIPELINE, Kind, did_you_mean
 from vertex_api.validation.formats import Violation
@@ -305,16 +305,18 @@ def _training(resolved: Resolved) -> tuple[Training, list[Violation]]:
     body = {key: value for key, value in declared.items() if key not in _OWN_KEYS}
     if not training.is_adopted and not body.keys() & {"displayName", "display_name"}:
         body = {"displayName": entry.name, **body}
-    spec, wrong = parse_spec(kind, body, is_adopted=training.is_adopted)
+    spec, wrong = parse_spec(kind, body, training.lifecycle)
     if wrong:
         _quote_numbers(entry.value, body, [problem.path for problem in wrong])
-        spec, wrong = parse_spec(kind, body, is_adopted=training.is_adopted)
+        spec, wrong = parse_spec(kind, body, training.lifecycle)
     results = dict(resolved.results)
     violations: list[Violation] = [(problem.path, problem.message) for problem in problems]
     violations += [((REHEARSE, *each.path), each.message) for each in misshapen]
     violations += [(each.path, each.message) for each in wrong_names]
     for problem in wrong:
-        message = _explain_unknown(kind, problem.path) or problem.message
+        message = problem.message
+        if explained := _explain_unknown(kind, problem.path):
+            message = Refusal(explained) if isinstance(message, Refusal) else explained
         if result := results.get(problem.path):
             message = f"${{{interpolation.JOBS}.{result}}} {_RESULT_AS_VALUE}"
         violations.append((problem.path, message))

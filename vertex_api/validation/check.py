@@ -1,18 +1,26 @@
 """Validation of a job or another message: its shape, then the rules, applied to whatever part has the right shape."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from pydantic.alias_generators import to_snake
 
-from vertex_api.errors import first_problems, too_many
+from vertex_api.errors import Refusal, first_problems, too_many
 from vertex_api.messages import KeyPath, placeholder, schema_at, value_at, without_defaults, without_unset
 from vertex_api.names import CUSTOM_JOB, Kind
-from vertex_api.validation.formats import Violation, check_common
+from vertex_api.validation.formats import Structure, Violation, check_common
 from vertex_api.validation.pools import check_job_spec
-from vertex_api.validation.shape import REQUIRED, FieldProblem, OutputOnlyPolicy, canonicalize, intended_path
+from vertex_api.validation.shape import (
+    REQUIRED,
+    FieldProblem,
+    OutputOnlyPolicy,
+    canonicalize,
+    intended_path,
+    of_service,
+    set_aside,
+)
 from vertex_api.validation.study import check_tuning_job
 
 ValuePredicate = Callable[[object], bool]
@@ -45,6 +53,33 @@ def validate_job(
     return job if problems else without_defaults(kind.typed_dict, job), problems
 
 
+def lift(
+    validate: Callable[[Any], Sequence[FieldProblem]],
+    body: Any,
+    problems: Sequence[FieldProblem],
+    allowed: Collection[str],
+) -> tuple[list[FieldProblem], list[FieldProblem]]:
+    """Return which problems of a body are left, and which ones are lifted: those at `allowed` places.
+
+    A place is a path as problems show it. What is unknown hides the rules for what is around it, so the rest is
+    validated again, without it.
+    """
+    lifted = [each for each in problems if isinstance(each.message, Refusal) and each.place in allowed]
+    left = [each for each in problems if each not in lifted]
+    unknown = [each.path for each in lifted if each.is_unknown]
+    if left or not unknown or too_many(problems):
+        return (list(problems), []) if too_many(problems) else (left, lifted)
+    rest, _ = set_aside(body, unknown)
+    again = [each for each in validate(rest) if not any(_is_explained(each.path, path) for path in unknown)]
+    more, found = lift(validate, rest, again, allowed)
+    return more, [*dict.fromkeys([*lifted, *found])]
+
+
+def _is_explained(path: KeyPath, removed: KeyPath) -> bool:
+    """Return whether a violation may exist only because the unknown field or value at another path was removed."""
+    return path == removed or (_last_name(removed), _last_name(path)) in _DEPENDENTS
+
+
 def validate_message(
     message_type: Any,
     value: Any,
@@ -55,7 +90,7 @@ def validate_message(
 ) -> tuple[Any, list[FieldProblem]]:
     """Return the canonical form of a value of a message and its problems, as `validate_job` does, by some rules."""
     canonical, problems = canonicalize(message_type, value, output_only=output_only)
-    problems = [beside_another_task(value, each) for each in problems]
+    problems = [of_service(beside_another_task(value, each)) for each in problems]
     part = ValidPart.of(message_type, canonical, problems, output_only=output_only)
     return canonical, first_problems([*problems, *part.problems(find_violations, is_unresolved_value)])
 
@@ -86,10 +121,15 @@ def job_violations(kind: Kind, job: Mapping[str, Any]) -> Iterator[Violation]:
 def resolved_problems(
     violations: Iterable[Violation], value: Any, is_unresolved_value: ValuePredicate
 ) -> Iterator[FieldProblem]:
-    """Find the problems of a canonical value, leaving out those of values with unresolved references."""
+    """Find the problems of a canonical value, leaving out those of values with unresolved references.
+
+    A rule that a job lifts must not make it look free: numbers below one are what jobs are multiplied by.
+    """
     for path, message in violations:
-        if not is_unresolved_value(value_at(value, path)):
-            yield FieldProblem(path, message)
+        found = value_at(value, path)
+        if not is_unresolved_value(found):
+            is_fixed = isinstance(message, Structure) or (isinstance(found, int | float) and found < 1)
+            yield FieldProblem(path, message if is_fixed else Refusal(message))
 
 
 @dataclass(frozen=True)

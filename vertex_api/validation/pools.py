@@ -20,6 +20,7 @@ from vertex_api.validation.formats import (
     STORAGE_URI,
     TENSORBOARD,
     Format,
+    Structure,
     Violation,
     check_set,
 )
@@ -116,7 +117,7 @@ def _check_replicas(pool: Mapping[str, Any], index: int, at: KeyPath) -> Iterato
     """Discovery document, CustomJobSpec; pool 0: Google's page on distributed training."""
     replicas = pool.get("replicaCount", 1)
     if index == 0 and not pool:
-        yield at, "is empty; the first pool runs the primary replica"
+        yield at, Structure("is empty; the first pool runs the primary replica")
     elif index == 0 and replicas != 1:
         yield (*at, "replicaCount"), f"{replicas} must be 1: the first pool is the primary replica"
     elif replicas < 1:
@@ -126,7 +127,7 @@ def _check_replicas(pool: Mapping[str, Any], index: int, at: KeyPath) -> Iterato
 def _check_pool(pool: Mapping[str, Any], at: KeyPath, is_on_persistent_resource: bool) -> Iterator[Violation]:
     """Discovery document, WorkerPoolSpec: one task; a machine, except where a persistent resource has them."""
     if ("containerSpec" in pool) == ("pythonPackageSpec" in pool):
-        yield at, "needs exactly one of containerSpec and pythonPackageSpec"
+        yield at, Structure("needs exactly one of containerSpec and pythonPackageSpec")
     yield from _check_task(pool, at)
     if is_on_persistent_resource and is_reserved(pool):
         yield (*at, "machineSpec", "reservationAffinity"), f"is not for a persistent resource ({_RESERVATIONS})"

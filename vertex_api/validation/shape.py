@@ -1,15 +1,15 @@
 """The shape of a value: whether it has the fields and types of one of the API's messages, and its canonical form."""
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from pydantic import ValidationError
 from pydantic.alias_generators import to_camel, to_snake
 from pydantic_core import ErrorDetails
 
-from vertex_api.errors import MAX_PROBLEMS, first_problems
+from vertex_api.errors import MAX_PROBLEMS, Refusal, first_problems
 from vertex_api.messages import (
     KeyPath,
     nested_paths,
@@ -17,6 +17,7 @@ from vertex_api.messages import (
     show_path,
     truncate,
     type_adapter,
+    value_at,
     without_unset,
 )
 from vertex_api.names import closest_name, did_you_mean, either
@@ -35,12 +36,19 @@ MUST_BE_OBJECT = "must be an object with named fields"
 class FieldProblem:
     """What is wrong at one field: its `path` from the root of the value, and a message that says how to mend it.
 
-    The last name of an unknown field's path is spelt as it is written.
+    The last name of an unknown field's path is spelt as it is written. `is_unknown_value` says that an enum has a name
+    that is not known.
     """
 
     path: KeyPath
     message: str
     is_unknown_field: bool = field(default=False, compare=False)
+    is_unknown_value: bool = field(default=False, compare=False)
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether the API may have it by now, as an unknown field or value."""
+        return self.is_unknown_field or self.is_unknown_value
 
     @property
     def place(self) -> str:
@@ -71,15 +79,72 @@ def canonicalize(
     unknown_fields = filter(_is_unknown, details)
     misspelt = {intended_path(message_type, detail["loc"]) for detail in unknown_fields}
     problems = (
-        FieldProblem(
-            detail["loc"],
-            _explain(message_type, detail),
-            _is_unknown(detail) and not _is_known(message_type, detail["loc"]),
-        )
+        _problem(message_type, detail)
         for detail in details
         if detail["type"] != "missing" or detail["loc"] not in misspelt
     )
     return value, sorted(first_problems(problems), key=lambda problem: str(problem.path))
+
+
+def _problem(message_type: Any, detail: ErrorDetails) -> FieldProblem:
+    path, message = detail["loc"], _explain(message_type, detail)
+    is_unknown_field = _is_unknown(detail) and not _is_known(message_type, path)
+    is_unknown_value = detail["type"] == "enum" and isinstance(detail["input"], str) and isinstance(path[-1], str)
+    return FieldProblem(path, message, is_unknown_field, is_unknown_value)
+
+
+def of_service(problem: FieldProblem) -> FieldProblem:
+    """Return a problem with a job, which may be one with what the API did not have when these types were made."""
+    return replace(problem, message=Refusal(problem.message)) if problem.is_unknown else problem
+
+
+def read(
+    message_type: Any, value: object, *, output_only: OutputOnlyPolicy = "reject"
+) -> tuple[Any, list[FieldProblem]]:
+    """Return the canonical form of a value with what is unknown in it as it is, and the other problems of its shape.
+
+    With problems, the value is returned as it is.
+    """
+    canonical, problems = canonicalize(message_type, value, output_only=output_only)
+    if not any(problem.is_unknown for problem in problems):
+        return canonical, problems
+    rest, parts = set_aside(value, [problem.path for problem in problems if problem.is_unknown])
+    canonical, problems = canonicalize(message_type, rest, output_only=output_only)
+    if problems:
+        return value, problems
+    for path, part in parts.items():
+        *parents, last = path
+        value_at(canonical, tuple(parents))[last] = part
+    return canonical, []
+
+
+def set_aside(value: Any, paths: Iterable[KeyPath]) -> tuple[Any, dict[KeyPath, Any]]:
+    """Return a value without the fields at some paths, and what was there by path, whole numbers as int.
+
+    Fields on the way may be in either spelling.
+    """
+    rest, parts = without_unset(value), dict[KeyPath, Any]()
+    for path in paths:
+        holder = rest
+        for part in path[:-1]:
+            holder = holder[_spelt(holder, part)]
+        name = _spelt(holder, path[-1])
+        if name in holder:
+            parts[path] = _whole_numbers(holder.pop(name))
+    return rest, parts
+
+
+def _spelt(holder: Any, part: str | int) -> Any:
+    return part if isinstance(holder, list) or part in holder else to_snake(str(part))
+
+
+def _whole_numbers(value: Any) -> Any:
+    """Return JSON with 2 in place of 2.0, which is the same: Pulumi's engine makes all numbers floats."""
+    if isinstance(value, Mapping):
+        return {key: _whole_numbers(child) for key, child in value.items()}
+    if isinstance(value, list):
+        return [_whole_numbers(child) for child in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def unknown_field(message_type: Any, path: KeyPath, other_names: Iterable[str] = ()) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from vertex_api.machines import machine_of
 from vertex_api.messages import KeyPath
 from vertex_api.scalars import quote, to_seconds
-from vertex_api.validation.formats import Violation, check_set
+from vertex_api.validation.formats import Structure, Violation, check_set
 from vertex_api.validation.pools import check_job_spec
 
 
@@ -129,7 +129,7 @@ def _check_ids(places: list[Place]) -> Iterator[Violation]:
         earlier = seen.setdefault(name, [])
         if name and not all(_are_exclusive(branches, others) for others in earlier):
             message = f"{quote(name)} is there twice; only children with disjoint conditions may share an id"
-            yield (*path, "parameterId"), message
+            yield (*path, "parameterId"), Structure(message)
         elif len(earlier) < _MAX_COMPARED:
             earlier.append(branches)
 
@@ -145,13 +145,13 @@ def _check_parameter(spec: Spec, at: KeyPath) -> Iterator[Violation]:
         yield (*at, "parameterId"), f"{quote(spec['parameterId'])} must not contain white space"
     fields = [name for name in _VALUE_SPECS if name in spec]
     if len(fields) != 1:
-        yield at, f"needs exactly one of {', '.join(_VALUE_SPECS)}"
+        yield at, Structure(f"needs exactly one of {', '.join(_VALUE_SPECS)}")
         return
     name, values = fields[0], spec[fields[0]]
     if name in ("doubleValueSpec", "integerValueSpec"):
         low, high = values.get("minValue", 0), values.get("maxValue", 0)
         if low > high:
-            yield (*at, name), f"minValue {low} is greater than maxValue {high}"
+            yield (*at, name), Structure(f"minValue {low} is greater than maxValue {high}")
     elif name == "discreteValueSpec":
         yield from _check_discrete(values["values"], (*at, name, "values"))
     yield from _check_scale(spec, name, at)
@@ -208,7 +208,7 @@ def _check_conditions(parent_parameter: Mapping[str, Any], at: KeyPath) -> Itera
         path: KeyPath = (*at, "conditionalParameterSpecs", index)
         fields = [name for name in CONDITIONS if name in child]
         if len(fields) != 1:
-            yield path, f"needs exactly one of {', '.join(CONDITIONS)}"
+            yield path, Structure(f"needs exactly one of {', '.join(CONDITIONS)}")
         elif expected and fields != [expected]:
             yield (*path, fields[0]), f"is not for a parent with {CONDITIONS[expected]}; use {expected}"
         elif expected:

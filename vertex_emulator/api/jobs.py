@@ -1,11 +1,12 @@
 """The API's methods on custom jobs, tuning jobs and training pipelines."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
 from vertex_api import types
+from vertex_api.errors import FOUND_HERE
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_emulator.api import faults, lists, validation
 from vertex_emulator.api.lists import ListRequest, Mask
@@ -62,14 +63,17 @@ class JobService:
         location: Location,
         body: Mapping[str, Any],
         on_created: Callable[[Transaction, Job], object] = lambda _transaction, _job: None,
+        allowed: Collection[str] = (),
     ) -> dict[str, Any]:
-        """Queue a job and return it. Raises ApiError with every problem of the request.
+        """Queue a job and return it. Raises ApiError with every problem of the request but those at `allowed` places.
 
+        The log of the job says which ones it has all the same.
         As on the service, its state is PENDING, though the job may wait in the queue; and a pipeline that exceeds a
         quota is created, and then fails. `on_created` is called in the same transaction, to store what the job is for;
         if it raises, there is no job.
         """
-        spec = validation.canonicalize(kind, location.region, body, self.buckets)
+        spec, lifted = validation.canonicalize(kind, location.region, body, self.buckets, allowed)
+        notes = [f"{FOUND_HERE}accepted, as the request lifts it: {problem}" for problem in lifted]
         if kind == TRAINING_PIPELINE:
             validation.check_images(self.executor, spec)
         quota_message = faults.quota_message(self.database, kind, spec)
@@ -83,7 +87,7 @@ class JobService:
                 raise ApiError(error.status, str(error)) from error
             validation.check_shared_folders(transaction, kind, spec)
             validation.check_tensorboard(transaction, kind, spec)
-            job = lifecycle.enqueue(transaction, job_id, kind, location, spec)
+            job = lifecycle.enqueue(transaction, job_id, kind, location, spec, notes)
             if quota_message is not None:
                 ending = Ending(FAILED, _CODE_RESOURCE_EXHAUSTED, quota_message, job.created)
                 job = transaction.jobs.update(job, ending=ending)
@@ -93,9 +97,9 @@ class JobService:
             self.wake(changed_id)
         return job_json(replace(job, state=PENDING))
 
-    def validate(self, kind: Kind, location: Location, body: Mapping[str, Any]) -> None:
-        """Raise ApiError with every problem of a request that creates a job."""
-        validation.canonicalize(kind, location.region, body, self.buckets)
+    def validate(self, kind: Kind, location: Location, body: Mapping[str, Any], allowed: Collection[str] = ()) -> None:
+        """Raise ApiError with every problem of a request that creates a job but those at `allowed` places."""
+        validation.canonicalize(kind, location.region, body, self.buckets, allowed)
 
     def get(self, kind: Kind, location: Location, job_id: str) -> dict[str, Any]:
         """Return a job. Raises ApiError NOT_FOUND."""

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
-from vertex_api.names import KINDS
+from vertex_api.names import ALLOW_HEADER, KINDS
 from vertex_emulator.api import lists
 from vertex_emulator.api.emulator import EmulatorService
 from vertex_emulator.api.faults import Handler, RequestFaults
@@ -90,7 +90,7 @@ class Api:
         training = [
             # Jobs and pipelines, whose requests injected faults may hit.
             _route("GET", some_jobs, faults.wrap(jobs.list), _page, lists.MASKED),
-            _route("POST", some_jobs, faults.wrap(jobs.create, "create"), _body),
+            _route("POST", some_jobs, faults.wrap(jobs.create, "create"), _allowing, headers={ALLOW_HEADER}),
             _route("GET", job, faults.wrap(jobs.get)),
             _route("DELETE", job, faults.wrap(jobs.delete, "delete")),
             _route("POST", f"{job}:cancel", faults.wrap(jobs.cancel)),
@@ -167,6 +167,16 @@ def _body(_query: Mapping[str, str], body: Mapping[str, Any]) -> dict[str, Any]:
     return {"body": body}
 
 
+def _allowing(headers: Mapping[str, str], body: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        allowed = json.loads(headers.get(ALLOW_HEADER, "[]"))
+    except ValueError:
+        allowed = None
+    if not isinstance(allowed, list):
+        raise ApiError("INVALID_ARGUMENT", f"{ALLOW_HEADER} must be a JSON list of the places of problems.")
+    return {"body": body, "allowed": frozenset(map(str, allowed))}
+
+
 def _query(query: Mapping[str, str], _body: Mapping[str, Any]) -> dict[str, Any]:
     return {"parameters": query}
 
@@ -189,10 +199,11 @@ def _route(
     handler: Handler,
     arguments: Arguments = _nothing,
     query: Collection[str] | None = (),
+    headers: Collection[str] = (),
 ) -> Route:
     """Return a route that answers with the JSON object that `handler` returns, which runs in a thread.
 
-    `query` are the query parameters of the method, None to ignore them.
+    `query` are the query parameters of the method, None to ignore them. `headers` are given as if they were some too.
     """
 
     async def respond(request: Request) -> Response:
@@ -200,6 +211,7 @@ def _route(
 
         def reply() -> Response:
             parameters = {} if query is None else read_query(request.query_params, query)
+            parameters |= {name: request.headers[name] for name in headers if name in request.headers}
             answer = handler(**request.path_params, **arguments(parameters, body))
             answer = with_api_version(answer, request.scope["path"].split("/")[1])
             if wants_enum_numbers(request.query_params):

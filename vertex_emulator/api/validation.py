@@ -1,18 +1,20 @@
 """Validation of requests that create a job: the API's rules, what the emulator does not support, images and mounts."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from vertex_api import pipelines
+from vertex_api.errors import Refusal
 from vertex_api.job import Job
 from vertex_api.jobspec import is_reduction_server, output_folders
-from vertex_api.messages import KeyPath
+from vertex_api.messages import KeyPath, without_defaults
 from vertex_api.mistakes import region_mismatches
 from vertex_api.names import TRAINING_PIPELINE, Kind
-from vertex_api.pipelines import backing_kind, pipeline_path
-from vertex_api.validation.check import validate_job
-from vertex_api.validation.shape import FieldProblem
+from vertex_api.pipelines import PipelineValidation, backing_kind, pipeline_path
+from vertex_api.validation.check import lift, validate_job
+from vertex_api.validation.shape import FieldProblem, read
 from vertex_emulator.database import Transaction
 from vertex_emulator.errors import ApiError, InvalidBucketUri
 from vertex_emulator.gcs.files import BucketTree
@@ -23,35 +25,44 @@ from vertex_emulator.replicas.executor import Executor
 from vertex_emulator.scheduling import lifecycle
 
 
-def canonicalize(kind: Kind, region: str, body: Mapping[str, Any], buckets: Path) -> dict[str, Any]:
-    """Return a request for a job in `region` in canonical form; `buckets` is the folder of all buckets.
+def canonicalize(
+    kind: Kind, region: str, body: Mapping[str, Any], buckets: Path, allowed: Collection[str] = ()
+) -> tuple[dict[str, Any], list[FieldProblem]]:
+    """Return a request for a job in `region` in canonical form, and which of its problems are lifted.
 
-    Raises ApiError with every violation of the API's rules or, if there is none, all that this emulator lacks.
+    `buckets` is the folder of all buckets, `allowed` are the places of problems that the client lifts. Raises ApiError
+    with every other violation of the API's rules or, if there is none, all that this emulator lacks.
     """
     tree = BucketTree(buckets)
-    if kind == TRAINING_PIPELINE:
-        return _canonicalize_pipeline(region, body, tree)
-    spec, problems = validate_job(kind, body, output_only="drop")
-    problems = problems or _emulator_problems(kind, region, spec, tree)
-    if problems:
-        raise invalid_argument(problems)
-    return spec
 
+    def validate(body: Any) -> PipelineValidation:
+        if kind == TRAINING_PIPELINE:
+            return pipelines.validate_pipeline(body, output_only="drop")
+        return PipelineValidation(*validate_job(kind, body, output_only="drop"))
 
-def _canonicalize_pipeline(region: str, body: Mapping[str, Any], tree: BucketTree) -> dict[str, Any]:
-    parsed = pipelines.validate_pipeline(body, output_only="drop")
-    problems = parsed.problems
+    parsed = validate(body)
+    spec, problems, lifted = parsed.spec, parsed.problems, list[FieldProblem]()
+    if problems and allowed:
+        problems, lifted = lift(lambda rest: validate(rest).problems, body, problems, allowed)
+        if not problems:
+            spec, _ = read(kind.typed_dict, body, output_only="drop")
+            spec = spec if kind == TRAINING_PIPELINE else without_defaults(kind.typed_dict, spec)
     if not problems:
-        kind = backing_kind(parsed.spec)
-        job = pipelines.job_of_pipeline(parsed.spec)
-        problems = [
-            FieldProblem(pipeline_path(kind, each.path), each.message)
-            for each in _emulator_problems(kind, region, job, tree)
-        ]
-        problems += _input_problems(parsed.spec.get("inputDataConfig"), tree)
+        found = _problems_here(kind, region, spec, tree)
+        lifted += [each for each in found if isinstance(each.message, Refusal) and each.place in allowed]
+        problems = [each for each in found if each not in lifted]
     if problems:
         raise invalid_argument(problems, parsed.headline)
-    return parsed.spec
+    return spec, lifted
+
+
+def _problems_here(kind: Kind, region: str, spec: Mapping[str, Any], tree: BucketTree) -> list[FieldProblem]:
+    if kind != TRAINING_PIPELINE:
+        return _emulator_problems(kind, region, spec, tree)
+    kind, job = backing_kind(spec), pipelines.job_of_pipeline(spec)
+    found = _emulator_problems(kind, region, job, tree)
+    problems = [replace(each, path=pipeline_path(kind, each.path)) for each in found]
+    return problems + _input_problems(spec.get("inputDataConfig"), tree)
 
 
 def _emulator_problems(kind: Kind, region: str, spec: Mapping[str, Any], tree: BucketTree) -> list[FieldProblem]:
@@ -61,7 +72,7 @@ def _emulator_problems(kind: Kind, region: str, spec: Mapping[str, Any], tree: B
         for uri in output_folders(spec[field]).values()
     )
     return [
-        *(FieldProblem(path, message) for path, message in region_mismatches(Job(kind, spec), region)),
+        *(FieldProblem(path, Refusal(message)) for path, message in region_mismatches(Job(kind, spec), region)),
         *lifecycle.violations(kind, spec),
         *mounts.violations(kind, spec),
         *next(filter(None, output_problems), []),

@@ -13,7 +13,7 @@ from typing import IO, Any
 
 from vertex_api import types
 from vertex_api.names import TRAINING_PIPELINE
-from vertex_api.validation.shape import canonicalize
+from vertex_api.validation.shape import read
 from vertex_emulator.data_folder import DataFolder, acquire_lock, remove_tree
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.connection import SNAPSHOT
@@ -289,7 +289,7 @@ def _check_job(transaction: Transaction, job: Job) -> None:
 
 
 def _check_shape(message_type: Any, spec: Mapping[str, Any], owner: str) -> None:
-    _, problems = canonicalize(message_type, spec)
+    _, problems = read(message_type, spec)
     if problems:
         problem = f"{problems[0].place}: {problems[0].message}"
         raise SnapshotInvalid(f"the spec of {owner} in the archive is not valid: {problem}")

@@ -129,7 +129,7 @@ def requests(id_: str, jobs: dict[str, Job]) -> tuple[ScheduledJob, ...]:
 
 
 def canonical(kind: Kind, spec: dict[str, Any]) -> Job:
-    found, problems = parse_spec(kind, spec, is_adopted=False)
+    found, problems = parse_spec(kind, spec)
     assert found, problems
     return found
 

@@ -218,7 +218,7 @@ SPEC = {"workerPoolSpecs": [POOL], "scheduling": {"timeout": "600s"}}
 )
 def test_a_crash_is_no_missing_metric(reason: str, missing: list[str], tmp_path: Path) -> None:
     body = {"displayName": "a", **STUDY, "trialJobSpec": SPEC}
-    parsed, _ = parse_spec(HYPERPARAMETER_TUNING_JOB, body, is_adopted=False)
+    parsed, _ = parse_spec(HYPERPARAMETER_TUNING_JOB, body)
     assert parsed
     trial = {"id": "1", "state": "INFEASIBLE", "infeasibleReason": reason}
     ended = Ended(
@@ -246,7 +246,7 @@ TASK = "gs://google-cloud-aiplatform/schema/trainingjob/definition/hyperparamete
     ],
 )
 def test_every_kind_of_job_becomes_small(kind: Kind, body: dict[str, Any]) -> None:
-    parsed, problems = parse_spec(kind, body, is_adopted=False)
+    parsed, problems = parse_spec(kind, body)
     assert parsed and not problems
     training = Training(kind, "a", parsed)
     small = shrink(training, {"timeout": "60s", "maxTrialCount": 2, "args": ["--epochs=1"]}).job
