@@ -94,13 +94,18 @@ def value_at(value: Any, path: KeyPath) -> Any:
     return value
 
 
+def parse_path(text: str) -> KeyPath:
+    """Return the path that a text such as `a.b[0].c` shows."""
+    return tuple(int(index) if index else key for key, index in re.findall(r"([^.\[\]]+)|\[(\d+)\]", text))
+
+
 def set_at(value: Any, path: str, new: Any) -> None:
     """Set what stands at a path such as `a.b[0].c`, or remove it for None; an index past the end adds an item.
 
     Objects and lists on the way are made, and items are not. Raises KeyError, IndexError or TypeError if there is no
     such place.
     """
-    parts = [int(index) if index else key for key, index in re.findall(r"([^.\[\]]+)|\[(\d+)\]", path)]
+    parts = parse_path(path)
     for part, following in pairwise(parts):
         inner: Any = [] if isinstance(following, int) else {}
         value = value.setdefault(part, inner) if isinstance(value, dict) else value[part]
@@ -163,21 +168,6 @@ def without_defaults(message_type: Any, value: Any) -> Any:
         if not is_default(key, child)
     }
     return {key: child for key, child in kept.items() if child != {} or key not in _SAME_WHEN_EMPTY}
-
-
-def without_unknown(message_type: Any, value: Any) -> Any:
-    """Return a JSON value without the fields that its message does not have, in either spelling.
-
-    A newer service may send fields that these types lack.
-    """
-    if message_type is None or not isinstance(value, Mapping):
-        return value
-    fields = {key: message_fields(message_type).get(to_camel(key)) for key in value}
-    return {
-        key: field.map_values(value[key], partial(without_unknown, field.message_type))
-        for key, field in fields.items()
-        if field
-    }
 
 
 def enums_as_numbers(message_type: Any, value: Any) -> Any:

@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ Overlap = Literal["skip", "allow"]
 class ScheduledJob:
     """A job of a schedule: its name there, its `collection` as in the API's URLs, and the `body` of its create request.
 
+    `allow` are the places of what it has although rules of the service refuse it.
     In the body, `RUN_ID` stands for the run's id, and `${jobs.NAME.RESULT}` for a result of an earlier job of the run.
     It has no other `${`.
     """
@@ -22,6 +23,12 @@ class ScheduledJob:
     name: str
     collection: str
     body: Mapping[str, Any]
+    allow: Sequence[str] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the job as the emulator's schedules take it."""
+        fields = {"name": self.name, "collection": self.collection, "body": self.body}
+        return fields | ({"allow": [*self.allow]} if self.allow else {})
 
 
 @dataclass(frozen=True)
@@ -41,7 +48,7 @@ class ScheduleRequest:
     def to_json(self) -> dict[str, Any]:
         """Return the schedule without its id, as the emulator's admin resource takes it."""
         fields = {"cron": self.cron, "timeZone": self.time_zone, "paused": self.paused, "overlap": self.overlap}
-        return {**fields, "jobs": [asdict(job) for job in self.jobs]}
+        return {**fields, "jobs": [job.to_json() for job in self.jobs]}
 
 
 RUN_ID = "${run.id}"

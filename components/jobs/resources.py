@@ -320,8 +320,9 @@ class CustomJob(_Job[CustomJobArgs]):
       itself: it is deleted before it is replaced, and an edit of what it runs replaces it.
     - `foundation`: where it runs, and what it has where it says nothing; by default that of the program's
       `TrainingStack`, else one that is made of the stack file.
-    - `lifecycle`: `rerun`, a text whose edit runs the job anew; `onDelete`, which is "delete", "cancel" or "keep"; and
-      `adopt`, the id of an existing job that becomes this one.
+    - `lifecycle`: `rerun`, a text whose edit runs the job anew; `onDelete`, which is "delete", "cancel" or "keep";
+      `adopt`, the id of an existing job that becomes this one; and `allow`, places that a rule of the service refuses,
+      and that are submitted all the same.
     - `secrets`: the values of `${secrets.NAME}`, filled in when the job is submitted, and encrypted in the state.
     - `jobs`: the jobs behind `${jobs.NAME.RESULT}`, by names of your own; let this one depend on a `Completion` of
       them. With `other.result(RESULT)` in a text, both happen by themselves.

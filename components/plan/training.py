@@ -252,12 +252,17 @@ class Timetable:
         return _UPCOMING[self.paused] + ", ".join(f"{time.astimezone(zone):%a %Y-%m-%d %H:%M %Z}" for time in times)
 
     def requests(
-        self, id_: str, jobs: Mapping[str, Job], defaults: Defaults, tensorboard: str | None = None
+        self,
+        id_: str,
+        jobs: Mapping[str, Job],
+        defaults: Defaults,
+        tensorboard: str | None = None,
+        allowed: Mapping[str, Sequence[str]] | None = None,
     ) -> tuple[ScheduledJob, ...]:
         """Return the requests of the jobs, in their order: complete, and with a place for the id of each run.
 
         References to images and packages are resolved. For each run a job has a name and an output folder of its own.
-        `tensorboard` is the name of the stack's TensorBoard.
+        `tensorboard` is the name of the stack's TensorBoard, and `allowed` has by job what it lifts.
         """
         tables: dict[str, dict[str, str]] = {interpolation.JOBS: {}}
         if tensorboard:
@@ -279,7 +284,9 @@ class Timetable:
             resolved = Job(job.kind, interpolation.resolve(fields, tables))
             if resolved.model_dir:
                 tables[interpolation.JOBS][f"{name}.{MODEL_DIR}"] = resolved.model_dir
-            requests.append(ScheduledJob(name, job.kind.collection, resolved.fields))
+            requests.append(
+                ScheduledJob(name, job.kind.collection, resolved.fields, tuple((allowed or {}).get(name, ())))
+            )
         return tuple(requests)
 
 

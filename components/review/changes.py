@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
 
+from vertex_api.messages import parse_path, value_at
 from vertex_api.names import KINDS, Kind
 
 from ..data import lock
 from ..jobs.identity import NAME_FIELDS, renamed
 from ..jobs.moves import NEXT_RUN
-from ..plan.training import deletion_policy, is_upcoming
+from ..plan.training import ALLOW, deletion_policy, is_upcoming
 from ..runtime import DYNAMIC_TYPE
 from ..runtime.holders import tail
 from .document import Diagnostic, Step
@@ -224,6 +225,32 @@ def jobs(reviewed: Iterable[Step], steps: Sequence[Step]) -> list[JobFinding]:
         elif new_urn := urns[step.urn]:
             findings.append(JobFinding(step.name, KINDS_BY_TYPE[step.type].type, "go on", goes_on_as=tail(new_urn)))
     return findings
+
+
+@dataclass(frozen=True)
+class Lift:
+    """What the rules of the service refuse in a job, and the job has all the same: its place, and its value as text."""
+
+    job: str
+    place: str
+    text: str
+
+
+def lifts(steps: Iterable[Step]) -> list[Lift]:
+    """Find what jobs lift after an update, and did not lift before it."""
+    found = []
+    for step in steps:
+        if step.type in KINDS_BY_TYPE and step.new_inputs is not None:
+            before, after = (
+                ((each or {}).get("lifecycle") or {}).get(ALLOW) or () for each in (step.old_inputs, step.new_inputs)
+            )
+            spec = step.new_inputs.get("spec")
+            found += [
+                Lift(step.name, place, show(value_at(spec, parse_path(place))) or "")
+                for place in after
+                if place not in before
+            ]
+    return found
 
 
 _OF_A_RUN = ("owner", "parent", "spec", "secrets", "jobs", "tensorboard", "data", "rerun", "adopt")

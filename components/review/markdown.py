@@ -244,11 +244,13 @@ _RULE_CHANGES = {"removed": "⚠️ removed", "loosened": "⚠️ loosened", "ch
 
 
 def _guardrails(review: Review) -> Iterator[str]:
-    """Yield which guardrails change, what the jobs break of those before, and which costs to look at."""
+    """Yield which guardrails change, what jobs break of those before or lift, and which costs to look at."""
     for each in review.rule_changes:
         verb = _RULE_CHANGES.get(each.change, each.change)
         yield f"{verb}: {code(each.rule)} {arrow(each.old_text, each.new_text)}"
     yield from (f"⚠️ breaks what held before: {quoted(each)}" for each in review.broken_rules)
+    for lift in review.lifts:
+        yield f"⚠️ refused by the rules on file, and allowed by {code(lift.job)}: {code(lift.place)} {code(lift.text)}"
     for growth in review.growths:
         amounts = ", ".join(f"{Money(old).digits} → {Money(new).digits} {unit}" for unit, old, new in growth.amounts)
         yield f"⚠️ {growth.factor:,.0f} times the cost of {code(growth.name) if growth.name else 'all jobs'}: {amounts}"

@@ -50,6 +50,7 @@ class Review:
     `growths` are costs that grow by more than the guardrail `warnCostFactor`. `monthly_after` is what all schedules
     cost at most, such as `12.50 USD a month`, and `monthly_before` what they do before, "" without any.
     `rule_changes` are those of guardrails, and `broken_rules` what the jobs break of those that held before.
+    `lifts` are what jobs newly lift of the rules of the service.
     `rules_digest` stands for all that hold, wherever they come from.
     `earlier_runs` says of jobs that would run what their last runs took, by
     name. `granted_quota` has, by metric, what the preview shows as granted.
@@ -76,6 +77,7 @@ class Review:
     growths: tuple[Growth, ...] = ()
     rule_changes: tuple[RuleChange, ...] = ()
     broken_rules: tuple[str, ...] = ()
+    lifts: tuple[changes.Lift, ...] = ()
     rules_digest: str = ""
     near_limits: tuple[Near, ...] = ()
     monthly_before: str = ""
@@ -130,6 +132,7 @@ def build_review(
         growths=tuple(bill.growths(before, after, limits.warn_factor(old_rules, rules))) if before and after else (),
         rule_changes=tuple(limits.changes(old_rules, rules)) if old_rules is not None else (),
         broken_rules=tuple(limits.broken(old_rules, rules, after)) if old_rules and after else (),
+        lifts=tuple(changes.lifts(steps)),
         rules_digest=digest_of(preview),
         near_limits=tuple(after.near) if after else (),
         monthly_before=_monthly(before),

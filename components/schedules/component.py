@@ -122,7 +122,8 @@ class Schedule(pulumi.ComponentResource):
             valid = {job: spec for job, spec in known.items() if spec}
             if violations or len(valid) < len(known):
                 return foundation.program.fields(None, foundation.job_dependencies)
-            requests = timetable.requests(id_, valid, foundation.defaults, tensorboard)
+            allowed = {job: each.allowed for job, each in trainings.items()}
+            requests = timetable.requests(id_, valid, foundation.defaults, tensorboard, allowed)
             return ScheduleRequest(id_, cron, time_zone, paused, overlap, requests)
 
         request = when_known(build_request, _specs(trainings, jobs, foundation), foundation.tensorboard_name)

@@ -105,7 +105,7 @@ def _check_jobs(inputs: Mapping[str, Any]) -> Iterator[dynamic.CheckFailure]:
     """Find the guardrails that the jobs of a schedule break, as far as they are known."""
     jobs = inputs.get("jobs")
     for index, each in enumerate(jobs if isinstance(jobs, list) else []):
-        job, _ = parse_job(KINDS[each["collection"]], each["body"])
+        job, _ = parse_job(KINDS[each["collection"]], each["body"], allowed=each.get("allow", ()))
         for path, message in enforcement.violations(job, inputs["parent"], each["name"]) if job else ():
             yield dynamic.CheckFailure(show_path(("jobs", index, "body", *path)), message)
 

@@ -298,6 +298,9 @@ def _training(resolved: Resolved) -> tuple[Training, list[Violation]]:
     if isinstance(lifecycle, Mapping) and "rerun" in lifecycle:  # the only free text: all others are names and numbers
         lifecycle = {**lifecycle, "rerun": interpolation.expand(lifecycle["rerun"], {})}
     training, problems = Training.parse(kind, entry.name, NOT_KNOWN, lifecycle, entry.problem)
+    if training.allowed:  # as problems show the places, or without the section and the name of the job
+        places = [place.removeprefix(f"{entry.section}.{entry.name}.") for place in training.allowed]
+        training = replace(training, lifecycle={**training.lifecycle, "allow": places})
     written = {} if declared.get(REHEARSE) is None else declared[REHEARSE]
     size, misshapen = canonicalize(shapes.Rehearse, interpolation.expand(written, {}))
     former, wrong_names = canonicalize(shapes.Former, {FORMERLY: declared[FORMERLY]} if declared.get(FORMERLY) else {})

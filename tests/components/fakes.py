@@ -67,6 +67,7 @@ class FakeClient:
         check_before: Callable[[], None],
         find_created: Callable[[], dict[str, Any] | None],
         keep_first: Callable[[dict[str, Any]], dict[str, Any]] = lambda job: job,
+        allowed: Sequence[str] = (),
     ) -> dict[str, Any]:
         check_before()
         self._called("create")
@@ -75,9 +76,11 @@ class FakeClient:
         # Imported here, because that takes a second, in each process that collects tests.
         from google.cloud import aiplatform_v1
 
-        message = getattr(aiplatform_v1, kind.type)()
-        json_format.ParseDict(job, type(message).pb(message))
-        held = json_format.MessageToDict(type(message).pb(message))
+        held = job
+        if not allowed:
+            message = getattr(aiplatform_v1, kind.type)()
+            json_format.ParseDict(job, type(message).pb(message))
+            held = json_format.MessageToDict(type(message).pb(message))
         state = "PIPELINE_STATE_PENDING" if kind == TRAINING_PIPELINE else "JOB_STATE_PENDING"
         created = self.add(f"{parent}/{kind.collection}/{len(self.jobs) + 1}", **held, state=state)
         if self.lost_answer_state is None:
@@ -87,7 +90,7 @@ class FakeClient:
         assert found is not None, "a second job would be created"
         return found
 
-    def require(self, name: ResourceName) -> dict[str, Any]:
+    def require(self, name: ResourceName, *, is_whole: bool = False) -> dict[str, Any]:
         self._called("get")
         return self._seen(self._there(name))
 

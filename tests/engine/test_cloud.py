@@ -4,10 +4,15 @@ import re
 from pathlib import Path
 
 import pytest
+from vertex_training.review.document import PreviewDocument
+from vertex_training.review.markdown import render_markdown
+from vertex_training.review.review import build_review
 
 from tests import access_page
 from tests.engine.cloud import CloudProject, create_cloud_project
 from tests.engine.golden import load_golden_steps
+from tests.vertex_api.futures import MACHINE as MACHINE_OF_THE_FUTURE
+from tests.vertex_api.futures import future_job
 from tests.vertex_emulator.running import RunningEmulator
 
 KEY = "projects/acme-dev/locations/europe-west4/keyRings/training/cryptoKeys/jobs"
@@ -159,6 +164,29 @@ def test_mistakes_in_the_stack_are_one_line_each(cloud: CloudProject) -> None:
     ):
         assert summary.count(line) == 1, summary
     assert not cloud.record.exists()
+
+
+def test_a_job_of_the_future_goes_up_and_stays(cloud: CloudProject) -> None:
+    future, places = future_job()
+    spec = cloud.job["jobSpec"]
+    spec["workerPoolSpecs"][0]["machineSpec"], spec["pacing"] = MACHINE_OF_THE_FUTURE, future["jobSpec"]["pacing"]
+    cloud.declare()
+    assert "to submit a job all the same, lifecycle: {allow: [FIELD]}" in cloud.up(fails=True)
+    cloud.declarations["customJobs"]["train"].setdefault("lifecycle", {})["allow"] = places
+    cloud.declare()
+    document = PreviewDocument.parse(cloud.pulumi("preview", "--json"), "preview")
+    review = render_markdown(build_review(document))
+    for place in places:
+        assert f"⚠️ refused by the rules on file, and allowed by `train`: `{place}`" in review
+        assert f"{place}: allowed by the job" in review
+    assert "no price on file for" in review
+    cloud.up()
+    name = cloud.outputs()["jobs"]["train"]["name"]
+    held = cloud.vertex.get(name)["jobSpec"]
+    assert held["pacing"] == spec["pacing"]
+    assert held["workerPoolSpecs"][0]["machineSpec"] == MACHINE_OF_THE_FUTURE
+    cloud.refresh()
+    cloud.assert_no_changes()
 
 
 def _create_folder(folder: Path) -> Path:

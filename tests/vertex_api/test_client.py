@@ -13,6 +13,7 @@ import pytest
 from google.protobuf import json_format
 
 from tests.vertex_api.clock import Clock
+from tests.vertex_api.futures import future_job
 from tests.vertex_api.jobs import job_of
 from vertex_api import client as client_module
 from vertex_api import errors, retry
@@ -132,6 +133,18 @@ def test_create_posts_the_job_as_proto_json(kind: Kind, api: Api, client: Client
     del job[kind.spec_field]["workerPoolSpecs"][0]["replicaCount"]
     assert (sent | {"studySpec": None}) == (job | {"studySpec": None})
     assert created["name"] == f"{PARENT}/{kind.collection}/7"
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=str)
+def test_what_a_job_lifts_is_sent_and_read_as_written(kind: Kind, api: Api, client: Client) -> None:
+    job, places = future_job(kind)
+    name = f"{PARENT}/{kind.collection}/7"
+    held = {**job, "name": name, "state": "JOB_STATE_PENDING"}
+    api.replies(held)
+    created = client.create(kind, PARENT, job, check_before=lambda: None, find_created=lambda: None, allowed=places)
+    ((method, path, _, sent),) = api.asked
+    assert (method, path, sent, created) == ("POST", f"/v1/{PARENT}/{kind.collection}", job, held)
+    assert client.require(ResourceName.parse(name), is_whole=True) == held
 
 
 def test_create_sends_all_study_parameters(api: Api, client: Client) -> None:

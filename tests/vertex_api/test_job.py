@@ -1,10 +1,12 @@
 """Job: one form for a job, whoever wrote it, and what it says of the job."""
 
+import json
 from typing import Any
 
 import pytest
 
-from tests.vertex_api.jobs import custom_job, edited, job_of, pipeline, tuning_job, tuning_pipeline
+from tests.vertex_api.futures import future_job
+from tests.vertex_api.jobs import ABSENT, custom_job, edited, job_of, pipeline, tuning_job, tuning_pipeline
 from vertex_api.job import Job, job_results, parse_job, stored_job
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
 
@@ -121,3 +123,60 @@ def _direction(job: Any) -> int:
 def test_a_pipeline_that_is_no_object_is_one_problem(body: Any) -> None:
     spec, problems = parse_job(TRAINING_PIPELINE, body)
     assert spec is None and len(problems) == 1
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=str)
+def test_what_a_job_lifts_stays_as_written(kind: Kind) -> None:
+    body, places = future_job(kind)
+    assert {problem.place for problem in parse_job(kind, body)[1]} == {*places}
+    job, problems = parse_job(kind, body, allowed=places)
+    assert job and problems == []
+    assert {problem.place for problem in job.lifted} == {*places}
+    assert job.job_spec["pacing"] == body[kind.spec_field]["pacing"]
+    assert job.pools[0]["machineSpec"] == body[kind.spec_field]["workerPoolSpecs"][0]["machineSpec"]
+    assert job.backing.job_spec == job.job_spec
+    # Pulumi's engine hands all numbers over as floats, and a state goes through it.
+    assert stored_job(kind, json.loads(json.dumps(job.fields), parse_int=float)) == job
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=str)
+def test_a_lift_hides_no_other_problem(kind: Kind) -> None:
+    body, places = future_job(kind)
+    pool = (kind.spec_field, "workerPoolSpecs", 0)
+    two = edited(
+        body,
+        *pool,
+        "pythonPackageSpec",
+        to={"executorImageUri": "a:1", "packageUris": ["gs://b/a"], "pythonModule": "a"},
+    )
+    (problem,) = parse_job(kind, two, allowed=places)[1]
+    assert problem.message.startswith("needs exactly one of containerSpec and pythonPackageSpec")
+    for index, place in enumerate(places):
+        others = [each for each in places if each != place]
+        assert [each.place for each in parse_job(kind, body, allowed=others)[1]] == [place], index
+
+
+def test_what_makes_a_job_look_free_stays_refused() -> None:
+    replicas = "jobSpec.workerPoolSpecs[0].replicaCount"
+    for count in (0, -5):
+        body = edited(custom_job(), "jobSpec", "workerPoolSpecs", 0, "replicaCount", to=count)
+        assert [each.place for each in parse_job(CUSTOM_JOB, body, allowed=[replicas])[1]] == [replicas]
+    body = edited(custom_job(), "jobSpec", "scheduling", to={"timeout": "-60s"})
+    job, _ = parse_job(CUSTOM_JOB, body, allowed=["jobSpec.scheduling.timeout"])
+    assert job and job.max_seconds == 604_800
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("jobSpec",), "x"),
+        (("jobSpec", "workerPoolSpecs", 0, "replicaCount"), "many"),
+        (("jobSpec", "workerPoolSpecs", 0, "containerSpec", "imageUri"), ""),
+        (("jobSpec", "workerPoolSpecs", 0, "containerSpec"), ABSENT),
+        (("state",), "JOB_STATE_RUNNING"),
+    ],
+)
+def test_what_must_be_known_is_not_lifted(path: tuple[str | int, ...], value: Any) -> None:
+    body = edited(custom_job(), *path, to=value)
+    _, problems = parse_job(CUSTOM_JOB, body)
+    assert parse_job(CUSTOM_JOB, body, allowed=[problem.place for problem in problems])[1] == problems

@@ -74,6 +74,8 @@ def quota_of_run(job_spec: Mapping[str, Any]) -> dict[str, int]:
 def _per_machine(pool: Mapping[str, Any], is_preemptible: bool) -> Iterator[tuple[str, int]]:
     machine = machine_of(pool)
     if machine is None:
+        if name := pool.get("machineSpec", {}).get("machineType"):
+            yield f"{name} machines{UNKNOWN_METRIC}", 1  # how many vCPUs it has is not on file
         return
     family = machine.family
     kind, count = machine.accelerator(pool)

@@ -175,7 +175,7 @@ class _Runner:
                 names = ", ".join(f"${{jobs.{name}}}" for name in missing)
                 self._end(run, "FAILED", f"{job.name} was not submitted: there is no {names}")
                 return
-            self.jobs.create(KINDS[job.collection], schedule.location, body, record)
+            self.jobs.create(KINDS[job.collection], schedule.location, body, record, job.allow)
         except ApiError as error:
             self._end(run, "FAILED", f"{job.name} was not submitted: {error.message.strip()}")
         except ScheduleRunEnded as error:

@@ -38,6 +38,7 @@ class _JobMessage(Message, total=False):
     name: Required[String]
     collection: Required[String]
     body: Required[dict[str, Any]]
+    allow: list[String]
 
 
 class _ScheduleMessage(Message, total=False):
@@ -91,7 +92,7 @@ class ScheduleService:
         if result_references(job.body):
             return
         try:
-            self.jobs.validate(KINDS[job.collection], location, fill_run_id(job.body, _SAMPLE_RUN_ID))
+            self.jobs.validate(KINDS[job.collection], location, fill_run_id(job.body, _SAMPLE_RUN_ID), job.allow)
         except ApiError as error:
             path = f"jobs[{index}].body"
             violations = [(f"{path}.{field}", text) for field, text in error.violations]

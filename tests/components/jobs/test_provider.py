@@ -19,6 +19,7 @@ from vertex_training.runtime import engine
 from vertex_training.schema.interpolation import TENSORBOARD_NAME
 
 from tests.components.fakes import Clock, FakeClient, start_new_process
+from tests.vertex_api.futures import future_job
 from tests.vertex_api.jobs import custom_job, edited, job_of, tuning_job
 from vertex_api import errors
 from vertex_api.errors import MAX_PROBLEMS, MORE_PROBLEMS
@@ -484,3 +485,17 @@ def test_a_read_error_names_the_job(api: FakeClient) -> None:
         custom.read(FIRST, inputs())
     assert str(failure.value).startswith("digits: ")
     assert str(failure.value).endswith(": no answer from the API")
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=str)
+def test_what_a_job_lifts_is_submitted_and_does_not_drift(kind: Kind, api: FakeClient) -> None:
+    body, places = future_job(kind)
+    assert [each.property for each in PROVIDERS[kind].check({}, engine_s(inputs(body))).failures]
+    state = create(PROVIDERS[kind], spec=body, lifecycle={"allow": places})
+    (sent,) = api.sent
+    assert sent[kind.spec_field]["pacing"] == body[kind.spec_field]["pacing"]
+    read = PROVIDERS[kind].read(state["id"], engine_s(state))
+    assert read.inputs and read.inputs["spec"] == state["spec"]
+    api.jobs[state["id"]][kind.spec_field]["pacing"]["warmUp"]["rounds"] = 3
+    read = PROVIDERS[kind].read(state["id"], engine_s(state))
+    assert read.inputs["spec"][kind.spec_field]["pacing"]["warmUp"]["rounds"] == 3

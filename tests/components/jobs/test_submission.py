@@ -209,7 +209,9 @@ class LateApi(FakeClient):
         self.caller = Caller(wait=lambda seconds: self.wait(seconds))
         self.wait = clock.wait
 
-    def create(self, kind: Kind, parent: str, job: dict[str, Any], **options: Any) -> dict[str, Any]:
+    def create(
+        self, kind: Kind, parent: str, job: dict[str, Any], *, allowed: Sequence[str] = (), **options: Any
+    ) -> dict[str, Any]:
         def attempt() -> dict[str, Any]:
             self._called("create")
             is_lost = bool(self.delays)

@@ -3,8 +3,12 @@
 from pathlib import Path
 
 import pytest
+from vertex_training.errors import KNOWN_HERE, DeclarationErrors
 
+from tests.blocks import taken
 from tests.components.projects import CLOUD_INCLUDING, INCLUDING, load, problems
+from vertex_api.machines import AS_OF
+from vertex_api.types import REVISION
 
 JOB = """\
 images: {digits: {uri: "trainer:1"}}
@@ -60,6 +64,66 @@ def test_short_names_of_other_images_are_names(tmp_path: Path, name: str) -> Non
 
 def warnings(tmp_path: Path, jobs: str) -> list[str]:
     return [*map(str, load(tmp_path, INCLUDING, jobs=jobs).plan.warnings())]
+
+
+FUTURE = JOB.replace("n1-standard-4", "z9-giga-96").replace("{wait: true}", "{wait: true, allow: [PLACE]}")
+MACHINE_TYPE = "jobSpec.workerPoolSpecs[0].machineSpec.machineType"
+
+
+@pytest.mark.parametrize("prefix", ["", "customJobs.digits."])
+def test_a_lifted_refusal_is_a_warning(tmp_path: Path, prefix: str) -> None:
+    (line,) = warnings(tmp_path, FUTURE.replace("PLACE", f'"{prefix}{MACHINE_TYPE}"'))
+    assert line.startswith("jobs.yaml:")
+    assert f"{MACHINE_TYPE}: allowed by the job's lifecycle, although the rules on file refuse it: Machine type" in line
+
+
+def test_a_lift_without_a_refusal_is_a_warning(tmp_path: Path) -> None:
+    idle = FUTURE.replace("z9-giga-96", "n1-standard-4").replace("PLACE", f'"{MACHINE_TYPE}"')
+    (line,) = warnings(tmp_path, idle)
+    assert line.endswith(f'lifecycle.allow[0]: "{MACHINE_TYPE}" lifts nothing, as nothing refuses it; take it out')
+
+
+IMAGE_URI = "jobSpec.workerPoolSpecs[0].containerSpec.imageUri"
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        (MACHINE_TYPE.replace("machineType", "machinetype"), f"lifts nothing; did you mean {MACHINE_TYPE}?"),
+        (IMAGE_URI, "cannot be lifted: that is no rule of the service"),
+    ],
+)
+def test_a_place_that_lifts_nothing_says_why(tmp_path: Path, place: str, said: str) -> None:
+    wrong = FUTURE.replace("PLACE", f'"{place}"').replace('"${images.digits}"', '""')
+    lines = problems(tmp_path, INCLUDING, jobs=wrong)
+    assert any(line.endswith(f'lifecycle.allow[0]: "{place}" {said}') for line in lines), lines
+
+
+def test_guardrails_hold_for_what_is_lifted(tmp_path: Path) -> None:
+    guarded = INCLUDING + "  vertex-training:guardrails: {machineTypes: [n1-*]}\n"
+    (line,) = problems(tmp_path, guarded, jobs=FUTURE.replace("PLACE", f'"{MACHINE_TYPE}"'))
+    assert 'guardrails.machineTypes: "z9-giga-96" is not allowed here' in line
+
+
+def test_an_own_key_is_not_lifted(tmp_path: Path) -> None:
+    wrong = FUTURE.replace("z9-giga-96", "n1-standard-4").replace("PLACE", "lifecyle") + "    lifecyle: {wait: true}\n"
+    lines = problems(tmp_path, INCLUDING, jobs=wrong)
+    assert any("lifecyle: unknown field; did you mean lifecycle?" in line for line in lines), lines
+
+
+def test_a_refusal_says_how_it_is_lifted(tmp_path: Path) -> None:
+    (page,) = taken("docs/refusals.md", "output", "1 problem")
+    with pytest.raises(DeclarationErrors) as failure:
+        load(tmp_path, INCLUDING, jobs=JOB.replace("n1-standard-4", "z9-giga-96"))
+    last = str(failure.value).splitlines()[-1]
+    assert page.splitlines()[-1] == last
+    assert last == (
+        f"  known here: machines as of {AS_OF}, the API as of {REVISION[:4]}-{REVISION[4:6]}-{REVISION[6:]}; to submit "
+        "a job all the same, lifecycle: {allow: [FIELD]}, as docs/refusals.md says"
+    )
+    with pytest.raises(DeclarationErrors) as failure:
+        load(tmp_path, INCLUDING, jobs=JOB.replace("{wait: true}", "{wat: true}"))
+    assert KNOWN_HERE not in str(failure.value)
 
 
 def test_duplicate_variables_are_warned_of_unless_adopted(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pulumi
 import pytest
 from vertex_training import CustomJob, HyperparameterTuningJob, JobTemplate, Schedule, TrainingImage
 from vertex_training.data.lock import LockedData
-from vertex_training.errors import DeclarationErrors
+from vertex_training.errors import KNOWN_HERE, DeclarationErrors
 from vertex_training.plan.guardrails import FIGURES, LIMITS
 from vertex_training.plan.plan import Plan, Totals
 from vertex_training.plan.program import Program
@@ -53,7 +53,7 @@ def run(settings: Settings, program: Callable[[Ground], Any], *, preview: bool) 
     try:
         return graph(lambda: program(ground_of(settings)) and None, preview=preview)
     except DeclarationErrors as errors:
-        return [line.removeprefix("  ") for line in str(errors).splitlines()[1:]]
+        return [line.removeprefix("  ") for line in str(errors).splitlines()[1:] if KNOWN_HERE not in line]
 
 
 def on(machine: Any, **fields: Any) -> Any:

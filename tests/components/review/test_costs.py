@@ -130,6 +130,15 @@ def test_guardrails_that_change_are_shown() -> None:
     assert review.broken_rules and reviewed(edited(**rules), edited(**rules))[0].rule_changes == ()
 
 
+def test_a_lifted_refusal_is_shown_as_a_loosened_limit() -> None:
+    fields, place = edited("z9-giga-96"), "jobSpec.workerPoolSpecs[0].machineSpec.machineType"
+    find_step(fields, "train")["newState"]["inputs"]["lifecycle"] = {"allow": [place]}
+    _, section = reviewed(fields)
+    assert f"- ⚠️ refused by the rules on file, and allowed by `train`: `{place}` `z9-giga-96`" in section
+    find_step(fields, "train")["oldState"]["inputs"]["lifecycle"] = {"allow": [place]}
+    assert not any("allowed by" in line for line in reviewed(fields)[1])
+
+
 def test_images_of_the_stack_break_no_registries() -> None:
     fields, base = edited(registries=["docker.pkg.dev/x", "docker.io"]), edited(registries=["docker.pkg.dev/x"])
     (broken,) = build_review(parse(fields), parse(base)).broken_rules

@@ -83,6 +83,11 @@ def test_quotas_without_a_known_name_are_left_out(machine: dict[str, Any], expec
     assert of(machine) == expected
 
 
+def test_machines_that_are_not_on_file_are_counted() -> None:
+    job = edited(custom_job(), "jobSpec", "workerPoolSpecs", 0, "machineSpec", "machineType", to="z9-giga-96")
+    assert needed_quota(Job(CUSTOM_JOB, job)) == {"z9-giga-96 machines*": 1}
+
+
 def test_what_has_no_quota_on_file_is_known() -> None:
     # A machine type or disk that is added is either given the name of its quota, or named here.
     accelerators = {(each.name, kind) for each in MACHINES.values() for kind in (each.accelerators or [""])}

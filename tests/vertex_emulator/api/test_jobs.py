@@ -4,9 +4,12 @@ from typing import Any
 
 import pytest
 
+from tests.vertex_api.futures import future_job
 from tests.vertex_emulator import jobs
 from tests.vertex_emulator.running import PARENT, RunningEmulator, absent, custom_job, pool
 from vertex_api import __version__
+from vertex_api.client import Client, Endpoint
+from vertex_api.names import KINDS, SERVICE_TASK, Kind, ResourceName
 from vertex_api.pipelines import CUSTOM_TASK
 from vertex_emulator.api.jobs import add_web_access, web_access
 from vertex_emulator.database.records import PENDING, SUCCEEDED, Trial
@@ -82,6 +85,24 @@ def test_all_violations_have_snake_case_paths(shared: RunningEmulator) -> None:
     assert details["@type"] == "type.googleapis.com/google.rpc.BadRequest"
     fields = {violation["field"] for violation in details["fieldViolations"]}
     assert fields >= {"job_spec.worker_pool_specs[0].replica_count", "job_spec.worker_pool_specs[0].bogus"}
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=str)
+def test_only_what_a_request_lifts_is_accepted(shared: RunningEmulator, kind: Kind) -> None:
+    job, places = future_job(kind)
+    collection = f"v1/{PARENT}/{kind.collection}"
+    error = shared.call("POST", collection, job, expect=400)["error"]
+    assert len(error["details"][0]["fieldViolations"]) == len(places)
+    client = Client(Endpoint.for_server(shared.url))
+    created = client.create(kind, PARENT, job, check_before=lambda: None, find_created=lambda: None, allowed=places)
+    name = ResourceName.parse(created["name"])
+    held = client.require(name, is_whole=True)
+    pools = held[kind.spec_field]["workerPoolSpecs"]
+    assert pools[0]["machineSpec"] == job[kind.spec_field]["workerPoolSpecs"][0]["machineSpec"]
+    assert held[kind.spec_field]["pacing"] == job[kind.spec_field]["pacing"]
+    said = client.log_lines(name, 20, SERVICE_TASK)
+    assert {line.split(": ")[2] for line in said if "as the request lifts it" in line} == {*places}
+    shared.call("POST", f"v1/{name}:cancel")
 
 
 @pytest.mark.parametrize("nothing", ["", [], {}, None])
