@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from tests.vertex_api.jobs import ABSENT, custom_job, edited, job_of, tuning_job
-from vertex_api import types
 from vertex_api.job import Job, parse_job
-from vertex_api.messages import show_path, without_unknown
+from vertex_api.messages import show_path
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, Kind
 from vertex_api.validation.check import validate_job
 from vertex_api.validation.shape import FieldProblem, canonicalize
@@ -307,22 +306,6 @@ def test_rules_skip_unresolved_references() -> None:
     assert [problem.place for problem in found] == ["labels.a", "labels.b", "jobSpec.network"]
     found = validate_job(CUSTOM_JOB, job, is_unresolved_value=lambda value: value == "${later}")[1]
     assert [problem.place for problem in found] == ["labels.b"]
-
-
-def test_unknown_fields_are_dropped_at_any_depth() -> None:
-    job = {
-        "worker_pool_specs": [
-            {"machineSpec": {"machineType": "m", "later": 1}, "replica_count": 1.0, "later": {}},
-            "x",
-        ],
-        "later": [],
-        "experiment": {"a text": "is expected"},
-    }
-    assert without_unknown(types.CustomJobSpec, job) == {
-        "worker_pool_specs": [{"machineSpec": {"machineType": "m"}, "replica_count": 1.0}, "x"],
-        "experiment": {"a text": "is expected"},
-    }
-    assert without_unknown(types.CustomJob, {"labels": {"later": "kept"}}) == {"labels": {"later": "kept"}}
 
 
 def test_a_half_filled_second_task_may_be_taken_out() -> None:

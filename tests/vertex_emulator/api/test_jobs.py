@@ -102,7 +102,6 @@ def test_only_what_a_request_lifts_is_accepted(shared: RunningEmulator, kind: Ki
     assert held[kind.spec_field]["pacing"] == job[kind.spec_field]["pacing"]
     said = client.log_lines(name, 20, SERVICE_TASK)
     assert {line.split(": ")[2] for line in said if "as the request lifts it" in line} == {*places}
-    shared.call("POST", f"v1/{name}:cancel")
 
 
 @pytest.mark.parametrize("nothing", ["", [], {}, None])
