@@ -59,6 +59,7 @@ types: venv  ## generate vertex_api/types.py, the JSON Schemas for editors, and 
 	@.venv/bin/python -m tools.discovery
 	@.venv/bin/python -m tools.schemas
 	@.venv/bin/python -m tools.reference
+	@.venv/bin/python -m tools.rules
 
 venv:
 	@$(SETUP) python dev

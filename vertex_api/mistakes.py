@@ -18,7 +18,8 @@ _GOOGLE_REGISTRY = re.compile(r"[a-z0-9-]+-docker\.pkg\.dev/.+|([a-z]+\.)?gcr\.i
 def likely_mistakes(job: Job, *, on_google_cloud: bool) -> Iterator[Violation]:
     """Find the settings of a declared job that leave out what is required, or that only the emulator takes.
 
-    They do not apply to requests of clients, because Google does not say that the service rejects them.
+    Discovery document, Model: its container is "not required for AutoML Models" alone. They do not apply to requests of
+    clients, because Google does not say that the service rejects them.
     """
     spec, at = job.job_spec, job.job_spec_path
     if on_google_cloud:
@@ -27,7 +28,6 @@ def likely_mistakes(job: Job, *, on_google_cloud: bool) -> Iterator[Violation]:
     if study := job.study_spec:
         yield from _unlimited(study["parameters"], job.own_path(("studySpec", "parameters")))
     if "containerSpec" not in job.fields.get("modelToUpload", {"containerSpec": {}}):
-        # Only AutoML models may lack one (discovery document, Model).
         yield ("modelToUpload", "containerSpec"), "is required: the container that serves the model"
 
 

@@ -40,7 +40,6 @@ DEPENDENT = {
     ("reservationAffinityType", "values"),
     ("schedulng", "trainingTaskDefinition"),
     ("sheduling", "trainingTaskDefinition"),
-    ("strategy", "maxWaitDuration"),
     ("trainingTaskInputs", "trainingTaskDefinition"),
     ("workerPoolSpecs", "trainingTaskDefinition"),
 }

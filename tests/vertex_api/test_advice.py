@@ -9,7 +9,7 @@ from tests.vertex_api.validation.breaking import pool
 from vertex_api import jobspec
 from vertex_api.advice import advice
 from vertex_api.job import Job
-from vertex_api.messages import show_path
+from vertex_api.messages import KeyPath, show_path
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex_api.validation.check import validate_job
 
@@ -113,3 +113,78 @@ def test_counts_beyond_the_trials_are_no_refusal(name: str) -> None:
     tuning = Job(HYPERPARAMETER_TUNING_JOB, job)
     assert list(advice(tuning)) == [((name,), "2 is more than maxTrialCount 1, and never reached")]
     assert tuning.parallel_trials == 1
+
+
+CONVEX, LIMITS = ("studySpec", "convexAutomatedStoppingSpec"), ("studySpec", "studyStoppingConfig")
+SOONER, LATER = {"endTime": "2026-01-01T00:00:00Z"}, {"endTime": "2026-12-31T23:00:00.500Z"}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        (("maxFailedTrialCount",), -1, {"": "-1 is negative, and no count"}),
+        (CONVEX, {"minStepCount": "-1"}, {"minStepCount": "-1 is negative, and no count"}),
+        (CONVEX, {"maxStepCount": "-1"}, {"maxStepCount": "-1 is negative, and no count"}),
+        (CONVEX, {"minMeasurementCount": "-1"}, {"minMeasurementCount": "-1 is negative, and no count"}),
+        (CONVEX, {"minStepCount": 6, "maxStepCount": 5}, {"minStepCount": "6 is more than maxStepCount 5"}),
+        (
+            CONVEX,
+            {"learningRateParameterName": "lr"},
+            {"learningRateParameterName": '"lr" is no parameter of the study'},
+        ),
+        (LIMITS, {"minNumTrials": -1}, {"minNumTrials": "-1 is negative, and no count"}),
+        (LIMITS, {"maxNumTrials": -1}, {"maxNumTrials": "-1 is negative, and no count"}),
+        (LIMITS, {"maxNumTrialsNoProgress": -1}, {"maxNumTrialsNoProgress": "-1 is negative, and no count"}),
+        (LIMITS, {"minNumTrials": 4, "maxNumTrials": 3}, {"minNumTrials": "4 is more than maxNumTrials 3"}),
+        (
+            LIMITS,
+            {"maxDurationNoProgress": "-1s", "maximumRuntimeConstraint": {"maxDuration": "-2s"}},
+            {
+                "maxDurationNoProgress": '"-1s" is negative, so it has passed from the start',
+                "maximumRuntimeConstraint.maxDuration": '"-2s" is negative, so it has passed from the start',
+            },
+        ),
+        (
+            LIMITS,
+            {"minimumRuntimeConstraint": {"maxDuration": "2s"}, "maximumRuntimeConstraint": {"maxDuration": "1.5s"}},
+            {
+                "minimumRuntimeConstraint.maxDuration": '"2s" is longer than that of maximumRuntimeConstraint, '
+                '"1.500s"',
+            },
+        ),
+        (
+            LIMITS,
+            {"minimumRuntimeConstraint": LATER, "maximumRuntimeConstraint": SOONER},
+            {
+                "minimumRuntimeConstraint.endTime": '"2026-12-31T23:00:00.500Z" is later than that of '
+                'maximumRuntimeConstraint, "2026-01-01T00:00:00Z"'
+            },
+        ),
+    ],
+)
+def test_what_no_page_refuses_of_a_search_is_advice(path: KeyPath, value: Any, said: dict[str, str]) -> None:
+    job, problems = validate_job(HYPERPARAMETER_TUNING_JOB, edited(tuning_job(), *path, to=value))
+    assert problems == []
+    found = {show_path(at): message for at, message in advice(Job(HYPERPARAMETER_TUNING_JOB, job))}
+    assert found == {".".join(filter(None, [*path, inner])): message for inner, message in said.items()}
+
+
+@pytest.mark.parametrize("strategy", ["STANDARD", "SPOT"])
+def test_only_flexible_jobs_wait_for_long(strategy: str) -> None:
+    scheduling = {"strategy": strategy, "maxWaitDuration": "3600s"}
+    job, problems = validate_job(CUSTOM_JOB, edited(custom_job(), "jobSpec", "scheduling", to=scheduling))
+    assert problems == []
+    (found,) = advice(Job(CUSTOM_JOB, job))
+    assert found == (
+        ("jobSpec", "scheduling", "maxWaitDuration"),
+        f"has no effect with {strategy}, only with the strategy FLEX_START",
+    )
+
+
+def test_only_a_specific_reservation_has_a_name() -> None:
+    at = ("jobSpec", "workerPoolSpecs", 0, "machineSpec", "reservationAffinity")
+    affinity = {"reservationAffinityType": "ANY_RESERVATION", "key": "k", "values": ["v"]}
+    job, problems = validate_job(CUSTOM_JOB, edited(custom_job(), *at, to=affinity))
+    assert problems == []
+    message = "has no effect with ANY_RESERVATION, only with SPECIFIC_RESERVATION"
+    assert [*advice(Job(CUSTOM_JOB, job))] == [((*at, field), message) for field in ("key", "values")]

@@ -222,10 +222,7 @@ _DEPENDENTS = {
     ("modelToUpload", "modelId"),
     ("modelToUpload", "parentModel"),
     ("network", "reservedIpRanges"),
-    ("parameterId", "learningRateParameterName"),
-    ("parameters", "learningRateParameterName"),
     ("persistentResourceId", "machineType"),
-    ("strategy", "maxWaitDuration"),
 }
 """Fields, each with another that may break a rule only because the first one was removed."""
 _VALUE_FIELD_ENDINGS = ("ValueSpec", "Values")

@@ -43,7 +43,10 @@ class Format:
         return f"{quote(value)} {self.requirement}"
 
     def check(self, value: str | None, at: KeyPath) -> Iterator[Violation]:
-        """Find a text that is set and does not have this format."""
+        """Discovery document, at the field: "Format: …"; for an image the grammar of registries.
+
+        A text that is not set has none.
+        """
         if value and not self.matches(value):
             yield at, self.mismatch(value)
 
@@ -54,7 +57,7 @@ class Format:
 
 
 def check_set(message: Mapping[str, Any], fields: Iterable[str], at: KeyPath) -> Iterator[Violation]:
-    """Find required texts that are missing or empty, which is the same in proto3."""
+    """Discovery document: fields that are required. A text that is missing is empty, which is the same in proto3."""
     for field in fields:
         if not message.get(field):
             yield (*at, field), Structure("is required")
@@ -125,6 +128,7 @@ def check_labels(labels: Mapping[str, str], at: KeyPath) -> Iterator[Violation]:
 
 
 def _check_label(noun: str, text: str, at: KeyPath) -> Iterator[Violation]:
+    """The service's own error, as for `check_labels`."""
     if not all(map(_is_label_character, text)):
         yield at, f"the {noun} {quote(text)} may hold lower-case letters, digits, underscores and dashes only"
     if len(text) > _LABEL_CHARACTERS or len(text.encode(errors="replace")) > _LABEL_BYTES:

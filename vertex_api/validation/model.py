@@ -59,7 +59,7 @@ def check_model(model: Mapping[str, Any], at: KeyPath = ()) -> Iterator[Violatio
 
 
 def _check_oneofs(message_type: Any, message: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    """Find messages, at any depth, in which two fields of one of `ONEOFS` are set."""
+    """The unions of Google's client (aiplatform_v1), at any depth: at most one field of each is set."""
     fields = [name for name in ONEOFS.get(message_type.__name__, ()) if name in message]
     if len(fields) > 1:
         yield (*at, fields[1]), f"cannot be set beside {fields[0]}"
@@ -80,6 +80,7 @@ def check_alias_changes(merge_request: Mapping[str, Any]) -> Iterator[Violation]
 
 
 def _check_alias(alias: str, at: KeyPath) -> Iterator[Violation]:
+    """Discovery document, `versionAliases`: the format of an alias."""
     if not _ALIAS.fullmatch(alias):
         yield at, f'"{alias}" must be 2 to 128 letters, digits and hyphens, and start with a lower-case letter'
 
@@ -138,7 +139,7 @@ def _check_data(config: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
 
 
 def _check_fractions(split: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    """They "must sum to up to 1"."""
+    """Discovery document, FractionSplit: they "must sum to up to 1"."""
     outside = [name for name in _FRACTIONS if not 0 <= split.get(name, 0.0) <= 1]
     for name in outside:
         yield (*at, name), f"{split[name]} is not within 0 to 1"

@@ -46,11 +46,12 @@ _ATTACHMENT = Format(
 
 
 def check_job_spec(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    """Find violations of the rules for a CustomJobSpec in any message."""
+    """Find violations of the rules for a CustomJobSpec. What a TensorBoard needs is the service's own text, quoted in
+    public."""
     yield from _check_pools(spec, at)
     yield from check_scheduling(spec, at)
     yield from _check_names(spec, at)
-    if spec.get("tensorboard") and not spec.get("serviceAccount"):  # the service's own text, quoted in public
+    if spec.get("tensorboard") and not spec.get("serviceAccount"):
         yield (*at, "serviceAccount"), "must be specified when uploading to TensorBoard"
     yield from _check_network(spec, at)
     yield from _check_output(spec, at)
@@ -338,8 +339,6 @@ def _check_affinity(affinity: Mapping[str, Any], at: KeyPath) -> Iterator[Violat
     for field in ("key", "values"):
         if kind == "SPECIFIC_RESERVATION" and not affinity.get(field):
             yield (*at, field), "is required with SPECIFIC_RESERVATION"
-        elif kind in ("NO_RESERVATION", "ANY_RESERVATION") and affinity.get(field):
-            yield (*at, field), f"is for SPECIFIC_RESERVATION only, not for {kind}"
 
 
 _WEEK_SECONDS = 7 * 24 * 3600
@@ -348,7 +347,8 @@ _FLEX_GPUS = ("NVIDIA_L4", "NVIDIA_TESLA_A100", "NVIDIA_A100_80GB", *_H100_AND_N
 
 
 def check_scheduling(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    """Find violations of the rules for the `scheduling` of a CustomJobSpec (discovery document, Scheduling)."""
+    """Find violations of the rules for the `scheduling` of a CustomJobSpec (discovery document, Scheduling): a Duration
+    before which a job begins no run or wait is none."""
     options, path = spec.get("scheduling", {}), (*at, "scheduling")
     for field in ("timeout", "maxWaitDuration"):
         if to_seconds(options.get(field, "0s")) < 0:
@@ -356,8 +356,6 @@ def check_scheduling(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation
     strategy = options.get("strategy", "STANDARD")
     if strategy == "FLEX_START":
         yield from _check_flex_start(spec, at)
-    elif "maxWaitDuration" in options:
-        yield (*path, "maxWaitDuration"), f"is for the strategy FLEX_START only, not for {strategy}"
     if strategy == "SPOT":
         yield from _check_spot(spec, at)
 

@@ -4,13 +4,12 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
 from vertex_api.machines import machine_of
 from vertex_api.messages import KeyPath
-from vertex_api.scalars import quote, to_seconds
+from vertex_api.scalars import quote
 from vertex_api.validation.formats import Structure, Violation, check_set
 from vertex_api.validation.pools import check_job_spec
 
@@ -36,8 +35,6 @@ def _check_counts(job: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     for name in ("maxTrialCount", "parallelTrialCount"):
         if job.get(name, 0) < 1:
             yield (*at, name), "is required, and at least 1"
-    if job.get("maxFailedTrialCount", 0) < 0:
-        yield (*at, "maxFailedTrialCount"), f"{job['maxFailedTrialCount']} must not be negative"
 
 
 def _check_study(study: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
@@ -139,7 +136,9 @@ def _are_exclusive(branches: tuple[Branch, ...], others: tuple[Branch, ...]) -> 
 
 
 def _check_parameter(spec: Spec, at: KeyPath) -> Iterator[Violation]:
-    """Discovery document, ParameterSpec and its value specs."""
+    """Discovery document, ParameterSpec (a union; "must not contain whitespaces") and its value specs, whose ends are
+    inclusive: no value lies between ends in reverse.
+    """
     yield from check_set(spec, ["parameterId"], at)
     if re.search(r"\s", spec["parameterId"]):
         yield (*at, "parameterId"), f"{quote(spec['parameterId'])} must not contain white space"
@@ -158,6 +157,7 @@ def _check_parameter(spec: Spec, at: KeyPath) -> Iterator[Violation]:
 
 
 def _check_discrete(values: list[float], at: KeyPath) -> Iterator[Violation]:
+    """Discovery document, DiscreteValueSpec: "in increasing order and at least 1e-10 apart", not "more than 1,000"."""
     if len(values) > _MAX_VALUES:
         yield at, f"has {len(values)} values; at most {_MAX_VALUES} are allowed"
     for before, after in pairwise(values):
@@ -231,62 +231,17 @@ _SPECS = ("decayCurveStoppingSpec", "medianAutomatedStoppingSpec", "convexAutoma
 
 
 def _check_stopping(study_spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    """Find violations of the rules for stopping trials and the study (discovery document, StudySpec)."""
+    """Discovery document, StudySpec: a union, of which at most one is set."""
     fields = [name for name in _SPECS if name in study_spec]
     for name in fields[1:]:
         yield (*at, name), f"cannot stand beside {fields[0]}: at most one of {', '.join(_SPECS)}"
-    if "convexAutomatedStoppingSpec" in study_spec:
-        yield from _check_convex(study_spec, (*at, "convexAutomatedStoppingSpec"))
-    if "studyStoppingConfig" in study_spec:
-        yield from _check_limits(study_spec["studyStoppingConfig"], (*at, "studyStoppingConfig"))
-
-
-def _check_convex(study_spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    """Discovery document, ConvexAutomatedStoppingSpec."""
-    spec = study_spec["convexAutomatedStoppingSpec"]
-    yield from _check_negative(spec, ("minStepCount", "maxStepCount", "minMeasurementCount"), at)
-    yield from _check_reversed(spec, "minStepCount", "maxStepCount", at)
-    name = spec.get("learningRateParameterName")
-    parameters = walk_parameters(study_spec["parameters"], ())
-    if name and name not in {parameter["parameterId"] for parameter, _, _ in parameters}:
-        yield (*at, "learningRateParameterName"), f'"{name}" is no parameter of the study'
-
-
-def _check_limits(config: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    """Discovery document, StudyStoppingConfig and StudyTimeConstraint (a union)."""
-    yield from _check_negative(config, ("minNumTrials", "maxNumTrials", "maxNumTrialsNoProgress"), at)
-    yield from _check_reversed(config, "minNumTrials", "maxNumTrials", at)
-    if to_seconds(config.get("maxDurationNoProgress", "0s")) < 0:
-        yield (*at, "maxDurationNoProgress"), f'"{config["maxDurationNoProgress"]}" must not be negative'
+    config = study_spec.get("studyStoppingConfig", {})
     for name in ("minimumRuntimeConstraint", "maximumRuntimeConstraint"):
         if name in config:
-            yield from _check_constraint(config[name], (*at, name))
-    least, most = config.get("minimumRuntimeConstraint", {}), config.get("maximumRuntimeConstraint", {})
-    for field, more in (("maxDuration", "longer"), ("endTime", "later")):
-        limits = [_limit_seconds(field, each[field]) for each in (least, most) if field in each]
-        if len(limits) == 2 and limits[0] > limits[1] >= 0:
-            message = f'"{least[field]}" is {more} than that of maximumRuntimeConstraint, "{most[field]}"'
-            yield (*at, "minimumRuntimeConstraint", field), message
-
-
-def _limit_seconds(field: str, text: str) -> float:
-    return to_seconds(text) if field == "maxDuration" else datetime.fromisoformat(text).timestamp()
+            yield from _check_constraint(config[name], (*at, "studyStoppingConfig", name))
 
 
 def _check_constraint(constraint: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+    """Discovery document, StudyTimeConstraint: a union."""
     if ("maxDuration" in constraint) == ("endTime" in constraint):
         yield at, "needs exactly one of maxDuration and endTime"
-    if to_seconds(constraint.get("maxDuration", "0s")) < 0:
-        yield (*at, "maxDuration"), f'"{constraint["maxDuration"]}" must not be negative'
-
-
-def _check_negative(spec: Mapping[str, Any], fields: tuple[str, ...], at: KeyPath) -> Iterator[Violation]:
-    for field in fields:
-        if spec.get(field, 0) < 0:
-            yield (*at, field), f"{spec[field]} must not be negative"
-
-
-def _check_reversed(spec: Mapping[str, Any], min_field: str, max_field: str, at: KeyPath) -> Iterator[Violation]:
-    """Both are set, and zero is "unset" in proto JSON."""
-    if spec.get(min_field, 0) > spec.get(max_field, 0) > 0:
-        yield (*at, min_field), f"{spec[min_field]} is more than {max_field} {spec[max_field]}"
