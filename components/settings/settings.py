@@ -2,6 +2,8 @@
 
 import json
 import os
+import posixpath
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -40,6 +42,7 @@ NAMESPACE = "vertex-training"
 NUMBER = f"{NAMESPACE}:projectNumber"
 RUNS = "runs"
 """The stack output with the records of earlier runs; that of a stack with a prefix begins with it."""
+_CONFIG_FOLDER = re.compile(r"""^[{ ]*(?:.*, *)?stackConfigDir: *["']?([^"',#}\n]*[^"',#}\s])""", re.MULTILINE)
 _APPLIED = ("target", "project", "region", "prices", "submissionsPerMinute")
 """Keys that providers and reviews need as they are."""
 _OF_PROVIDER = ("project", "region")
@@ -136,7 +139,7 @@ class Settings:
         those that a `TrainingStack` is given, `arguments` its name in messages and its other keys. Raises
         DeclarationErrors with all problems.
         """
-        name = f"stacks/Pulumi.{stack}.yaml"
+        name = _file_of(root, stack)
         file = root / name
         # For its line numbers only: its values come from the engine, with secrets decrypted.
         content = b""
@@ -240,6 +243,16 @@ class Settings:
     def schedules(self) -> tuple[Timetable, ...]:
         """When scheduled jobs run."""
         return self.plan.timetables
+
+
+def _file_of(root: Path, stack: str) -> str:
+    """Return the path of a stack's file, for messages: in the `stackConfigDir` of the project, which may have none."""
+    folders = ["stacks", "."]
+    with suppress(OSError, UnicodeDecodeError):
+        about = trees.read(root / "Pulumi.yaml", checkout(root)).decode()
+        folders = [*_CONFIG_FOLDER.findall(about), ".", "stacks"]
+    paths = [posixpath.normpath(f"{folder}/Pulumi.{stack}.yaml") for folder in folders]
+    return next((path for path in paths if (root / path).is_file()), paths[0])
 
 
 def _with_former(records: Mapping[str, str], trainings: Iterable[Training]) -> Mapping[str, str]:

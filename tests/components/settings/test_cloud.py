@@ -457,3 +457,25 @@ def test_long_names_are_cut_and_stay_different(kind: str) -> None:
 def test_buckets_of_long_project_names_differ() -> None:
     project = "p" * 29
     assert len({names("t" * 60, "dev", f"{project}{end}")["bucket"] for end in "ab"}) == 2
+
+
+@pytest.mark.parametrize(
+    ("project", "folder"),
+    [
+        ("name: a\nstackConfigDir: config  # of stacks\n", "config"),
+        ("{name: a, stackConfigDir: './b c'}", "b c"),
+        ("name: a\n", "."),
+        (None, "stacks"),
+        ("name: a\nstackConfigDir: ../outside\n", "stacks"),
+    ],
+)
+def test_a_stack_file_is_named_where_it_is(tmp_path: Path, project: str | None, folder: str) -> None:
+    (root := tmp_path / "root").mkdir()
+    if project:
+        (root / "Pulumi.yaml").write_text(project)
+    (root / folder).mkdir(exist_ok=True)
+    file = root / folder / "Pulumi.dev.yaml"
+    file.write_text("config:\n  vertex-training:target: moon\n")
+    with pytest.raises(DeclarationErrors) as failure:
+        Settings.load_from_config("a", "dev", root, {"vertex-training:target": "moon"})
+    assert str(failure.value.problems[0]).startswith(f"{file.relative_to(root)}:2: vertex-training:target: ")
