@@ -1,5 +1,7 @@
 """The command `vertex-training prices`."""
 
+import os
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +20,7 @@ from tests.standins.json_answers import send_json
 from tests.vertex_api.estimates.test_catalog import ON_VERTEX, sku
 from vertex_api.estimates import catalog
 from vertex_api.estimates.availability import REGIONS
-from vertex_api.estimates.prices import FILE, VARIABLE, filed_prices, price_names
+from vertex_api.estimates.prices import FILE, VARIABLE, PricesUnusable, filed_prices, price_names
 
 
 def printed(line: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -170,3 +172,30 @@ def test_a_file_without_prices_is_told(
     with pytest.raises(DeclarationErrors) as raised:
         Settings.load_from_config("team", "dev", tmp_path, config)
     assert said in str(raised.value)
+
+
+HOSTILE_PRICES: dict[str, bytes] = {
+    "nothing": b"",
+    "bytes": bytes(range(256)),
+    "lists without end": b"[" * 100_000,
+    "another form": b'{"prices": [], "sources": 7, "places": null}',
+    "a number of 10,000 digits": FILE.read_bytes().replace(b'"prices"', b'"x": ' + b"9" * 10_000 + b', "prices"', 1),
+    "no finite price": re.sub(rb": [0-9.]+", b": 1e999", FILE.read_bytes(), count=1),
+    "a negative price": re.sub(rb": [0-9.]+", b": -1", FILE.read_bytes(), count=1),
+}
+
+
+@pytest.mark.parametrize("name", [*HOSTILE_PRICES, "a pipe", "a folder", "a device without end", "a long name"])
+def test_hostile_prices_are_one_line(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "prices.json"
+    if name == "a pipe":
+        os.mkfifo(file)
+    elif name == "a folder":
+        file.mkdir()
+    elif name in HOSTILE_PRICES:
+        file.write_bytes(HOSTILE_PRICES[name])
+    named = {"a device without end": "/dev/zero", "a long name": "x" * 5000}.get(name, str(file))
+    monkeypatch.setenv(VARIABLE, named)
+    with pytest.raises(PricesUnusable, match="is no file of prices; write it by") as refused:
+        filed_prices()
+    assert "\n" not in str(refused.value)

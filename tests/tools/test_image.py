@@ -175,3 +175,11 @@ def test_settings_of_this_machine_are_left_out() -> None:
 def test_a_broken_file_is_reported_as_such() -> None:
     with pytest.raises(CommandFailed, match="pip's settings cannot be read"):
         parse_pip(["no section"], {})
+
+
+@pytest.mark.parametrize("text", ["index-url = {}", "[global]\n{}", "[install]\na = 1\na = {}", "[a]\n[a]\n{}"])
+def test_a_broken_file_with_a_password_is_not_quoted(text: str) -> None:
+    with pytest.raises(CommandFailed) as failed:
+        parse_pip([text.replace("{}", "https://me:canary@mirror/simple\n=")], {})
+    assert "canary" not in str(failed.value) and "line " in str(failed.value)
+    assert failed.value.__cause__ is None

@@ -134,7 +134,9 @@ def parse_pip(config_texts: Iterable[str], environ: Mapping[str, str]) -> dict[s
         try:
             parser.read_string(text)
         except configparser.Error as error:
-            raise CommandFailed(f"pip's settings cannot be read: {error}") from error
+            # The error itself quotes the line, which may be an index with a password.
+            lines = [error.lineno] if hasattr(error, "lineno") else [line for line, _ in getattr(error, "errors", ())]
+            raise CommandFailed(f"pip's settings cannot be read: line {', '.join(map(str, lines))}") from None
         for section in filter(parser.has_section, ("global", "install")):
             pairs += parser.items(section)
     pairs += ((name[4:], value) for name, value in environ.items() if name.startswith("PIP_") and value)

@@ -8,6 +8,7 @@ hour), `disk` (a GiB for a month of 730 hours). `catalog` writes it anew.
 
 import json
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
@@ -32,6 +33,8 @@ MAX_AGE = timedelta(days=90)
 TPU_PRICE_NAMES = {"ct5lp": "TPU_V5_LITEPOD", "ct6e": "TPU_V6E", "tpu7x": "TPU7X"}
 """What the chips of machines with a topology are called, by family: the API has no acceleratorType for the newer."""
 
+_MAX_BYTES = 16 << 20
+"""Of a file of prices; that of this package has 8 KiB."""
 _OWN = "own"
 """The key of the source of a stack's own prices."""
 # Families that Compute Engine prices apart from the family that begins their name.
@@ -185,7 +188,7 @@ def filed_prices() -> Prices:
 def read_prices(path: str) -> Prices:
     """Return the prices of a file. Raises PricesUnusable."""
     try:
-        prices = Prices.parse(Path(path).read_text(encoding="utf-8"))
+        prices = Prices.parse(_read_ordinary(path).decode())
         dates = [date.fromisoformat(source.as_of) for source in prices.sources.values()]
         amounts = [price.usd for _, _, price in prices]
         if dates and amounts and {*prices.table} <= {*KINDS} and all(usd >= 0 and isfinite(usd) for usd in amounts):
@@ -194,6 +197,14 @@ def read_prices(path: str) -> Prices:
         pass
     remedy = f"write it by `vertex-training prices --update {path}`, or unset {VARIABLE}"
     raise PricesUnusable(f"{path} is no file of prices; {remedy}")
+
+
+def _read_ordinary(path: str) -> bytes:
+    """Return the content of a file; a pipe would be waited for. Raises OSError, and ValueError for what is none."""
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode) or len(content := file.read(_MAX_BYTES + 1)) > _MAX_BYTES:
+            raise ValueError
+        return content
 
 
 @cache
