@@ -29,9 +29,11 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _PATTERNS = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
-def uri_violations(root: Path, uri: str) -> Iterator[Violation]:
-    """Find why a path in place of a URI cannot be that of files of the project."""
+def uri_violations(root: Path, uri: str, is_granted: bool = False) -> Iterator[Violation]:
+    """Find why a path in place of a URI cannot be that of files of the project, which no role is granted on."""
     if not uri.startswith((BUCKET, TABLE)):
+        if is_granted:
+            yield ("grant",), "has no effect on files of the project, which an image or a package has in it; remove it"
         folder, _ = _split(uri)
         if message := explain_outside(root, folder or "."):
             yield ("uri",), message

@@ -52,6 +52,8 @@ class Data:
     verify: Literal["error", "warn", "off"]
     place: Callable[[KeyPath, str], Problem] = field(compare=False)
     formerly: tuple[str, ...] = ()
+    is_granted: bool = False
+    """Whether the stack lets its jobs' account read it."""
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,10 @@ from typing import Any
 from vertex_api.job import Job
 
 from ..images.declaration import is_built_here, uses_cloud_build
+from ..runtime.refusals import DEPLOYER
 from ..settings.names import builder_account
 from ..settings.settings import Settings
-from .rules import DEPLOYER, Place
+from .rules import Place
 
 _SECRETS_ROLE = "roles/cloudkms.cryptoKeyEncrypterDecrypter"
 _SUBNETWORK_USE = "compute.subnetworks.use"

@@ -22,7 +22,7 @@ from vertex_api.studies import count_ended, find_best, objectives_of
 
 from ..errors import TrainingFailed
 from ..plan.rules import MARK_LABEL
-from ..runtime import engine, target
+from ..runtime import engine, refusals, target
 from ..runtime.resource import Provider
 from . import failures, lookup, metrics, runs
 from .failures import MAX_NAMES, WAIT_REASONS, age_in_minutes, wait_reason
@@ -123,8 +123,9 @@ def wait(
         # The client has tried for minutes; a token may have ended meanwhile.
         except (Unavailable, RateLimited, Interrupted, PermissionDenied) as error:
             require_in_time(time.monotonic() - start)
+            reason = refusals.explained(str(error), "vertex-training.Completion")
             raise TrainingFailed(
-                f"the jobs' state is unknown; they go on, and the next `pulumi up` waits for them: {error}"
+                f"the jobs' state is unknown; they go on, and the next `pulumi up` waits for them: {reason}"
             ) from error
         jobs |= latest
         _print(progress.take_lines(jobs, time.time()))

@@ -20,6 +20,7 @@ from vertex_api.pipelines import backing_job_name
 from vertex_api.retry import find_propagation
 from vertex_api.studies import count_ended, reported_metrics, trial_summaries, unreported_metrics
 
+from ..runtime import refusals
 from ..runtime.target import CLOUD_PREFIX, EmulatorLinks, Target
 from .causes import STOCKOUT, likely_causes
 
@@ -48,7 +49,8 @@ def failure_report(api: Target, job_name: str, job: JobJson) -> str:
     try:
         log = api.client.log_lines(logged_job, MAX_LOG_LINES, replica)
     except VertexError as error:
-        log = [f"(its log cannot be read: {error})"]
+        needed = "; whoever reads it needs roles/logging.viewer on the project" * isinstance(error, PermissionDenied)
+        log = [f"(its log cannot be read: {error}{needed})"]
     trials = {
         row["id"]: without_log_link(row["infeasibleReason"])
         for row in trial_summaries(tuning_job)
@@ -241,6 +243,8 @@ def explain_refusals(spec: Job, api: Target) -> Iterator[None]:
             remedy = propagation.remedy
         elif isinstance(error, NotFound) and _MISSING_IMAGE.search(str(error)):
             remedy = "build and push it, or correct imageUri or executorImageUri"
+        elif advice := refusals.remedy(str(error), f"vertex-training.{spec.kind.type}"):
+            remedy = advice
         else:
             raise
         raise type(error)(f"{error}; {remedy}") from error

@@ -36,7 +36,7 @@ def submit(api: Target, inputs: Inputs, tables: interpolation.Tables, urn: str) 
     """
     jobs = submitted().jobs(api, inputs.spec.kind, inputs.stack)
     # Two resources with one token are one job, also if they are created at the same time.
-    with jobs.alone(inputs.token):
+    with jobs.alone(inputs.token), explain_refusals(inputs.spec, api):
         job, is_found = _find(jobs, inputs, urn) or (None, False)
         labels = identity.own_labels(inputs.owner, inputs.token)
         ledger = _ledger(inputs)
@@ -90,16 +90,15 @@ def _submit(
     job = interpolation.expand(inputs.spec.fields, tables)
     enforcement.require(Job(inputs.spec.kind, job), inputs.parent, inputs.name, inputs.error_prefix)
     job["labels"] = {**job.get("labels", {}), **labels}
-    with explain_refusals(inputs.spec, api):
-        return api.client.create(
-            inputs.spec.kind,
-            api.parent,
-            job,
-            check_before=partial(engine.require_alive, inputs.error_prefix),
-            find_created=lambda: next(iter(jobs.new(inputs.token)), None),
-            keep_first=partial(jobs.keep_first, inputs.token, inputs.name),
-            allowed=inputs.allowed,
-        )
+    return api.client.create(
+        inputs.spec.kind,
+        api.parent,
+        job,
+        check_before=partial(engine.require_alive, inputs.error_prefix),
+        find_created=lambda: next(iter(jobs.new(inputs.token)), None),
+        keep_first=partial(jobs.keep_first, inputs.token, inputs.name),
+        allowed=inputs.allowed,
+    )
 
 
 class SubmittedJobs:

@@ -160,6 +160,7 @@ class Data(ClosedTypedDict, total=False):
 
     uri: Required[formats.DataUri]
     verify: Literal["error", "warn", "off"]
+    grant: Boolean
     formerly: formats.Formerly
 
 
@@ -218,6 +219,7 @@ class Registry(ClosedTypedDict, total=False):
     kmsKey: formats.KeyName
     labels: dict[str, String]
     protect: Boolean
+    alsoRead: list[formats.RepositoryName]
     legacyBuckets: list[formats.BucketName]
     legacyAgent: Boolean
 
@@ -230,6 +232,7 @@ class Identity(ClosedTypedDict, total=False):
     submitters: list[formats.Member]
     secrets: list[formats.SecretName]
     useVertexAi: Boolean
+    createAgents: Boolean
     agentRoles: Boolean
 
 
@@ -241,6 +244,7 @@ class Bucket(ClosedTypedDict, total=False):
     location: String
     writableFolders: list[formats.BucketFolder]
     deleteAfterDays: formats.Positive
+    softDelete: Duration
     kmsKey: formats.KeyName
     labels: dict[str, String]
     protect: Boolean
@@ -270,6 +274,7 @@ class Attachment(ClosedTypedDict, total=False):
     subnetwork: String
     name: formats.ComputeName
     dnsPeering: list[DnsPeering]
+    grant: Boolean
 
 
 class Network(ClosedTypedDict, total=False):

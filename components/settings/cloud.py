@@ -9,6 +9,7 @@ from vertex_api.estimates import prices
 from vertex_api.estimates.availability import REGIONS
 from vertex_api.messages import KeyPath, value_at
 from vertex_api.names import closest_name, did_you_mean
+from vertex_api.scalars import to_seconds
 from vertex_api.validation import formats, pools
 from vertex_api.validation.formats import Violation
 
@@ -30,13 +31,14 @@ _CHOICES = {
 _ONLY_IF_CREATED = {
     "registry": ("project", "location", "immutableTags", "keep", "deleteUntaggedAfter", "kmsKey", "labels", "protect"),
     "identity": ("submitters", "useVertexAi"),
-    "bucket": ("deleteAfterDays", "kmsKey", "labels", "protect"),
+    "bucket": ("deleteAfterDays", "softDelete", "kmsKey", "labels", "protect"),
     "tensorboard": ("labels", "protect"),
 }
 _LABELLED = [key for key, fields in _ONLY_IF_CREATED.items() if "labels" in fields]
 """The parts of a stack file that have labels of their own, which win over those of the stack."""
 _CREATING_KEYS = {"peering": "prefixLength", "attachment": "subnetwork"}
 
+_DAY_SECONDS = 86_400
 _MAX_LEAD = timedelta(days=1)
 """How far ahead of this machine's date another time zone may be."""
 _REGIONAL_RESOURCES: dict[KeyPath, str] = {
@@ -76,6 +78,7 @@ def violations(stack_values: Mapping[str, Any]) -> Iterator[Violation]:
         yield ("scheduling", "region"), f'"{scheduling["region"]}" is not the name of a region, such as us-central1'
     if stack_values.get("registry", {}).get("legacyAgent") and "legacyBuckets" not in stack_values["registry"]:
         yield ("registry", "legacyAgent"), "has no effect without legacyBuckets; remove it"
+    yield from _soft_delete(stack_values.get("bucket", {}).get("softDelete", "0s"))
     if "tensorboard" in stack_values and stack_values.get("identity", {}).get("useVertexAi") is False:
         message = "must be true with tensorboard: the account uploads to it as a user of Vertex AI"
         yield ("identity", "useVertexAi"), message
@@ -99,12 +102,21 @@ def check_place(values: Mapping[str, Any]) -> Iterator[Violation]:
         yield ("region",), f'"{region}" is not the name of a region, such as us-central1'
 
 
+def _soft_delete(retention: str) -> Iterator[Violation]:
+    """Cloud Storage's page "Soft delete": at least 7 days and at most 90, or 0 for none."""
+    seconds = to_seconds(retention)
+    if seconds % 1 or (seconds and not 7 * _DAY_SECONDS <= seconds <= 90 * _DAY_SECONDS):
+        yield ("bucket", "softDelete"), f'"{retention}" is neither "0s" nor whole seconds from "604800s" to "7776000s"'
+
+
 def _network(network_config: Mapping[str, Any] | None) -> Iterator[Violation]:
     if network_config is None:
         return
     if ("peering" in network_config) == ("attachment" in network_config):
         yield ("network",), "needs exactly one of peering and attachment"
     attachment = network_config.get("attachment")
+    if "grant" in (attachment or {}) and not {"subnetwork", "dnsPeering"} & (attachment or {}).keys():
+        yield ("network", "attachment", "grant"), "has no effect without subnetwork or dnsPeering; remove it"
     if attachment is not None and ("existing" in attachment) == ("subnetwork" in attachment):
         yield ("network", "attachment"), "needs exactly one of existing and subnetwork"
     for part, creating_key in _CREATING_KEYS.items():

@@ -141,9 +141,18 @@ class _Parser:
             package, violations = _read(each, shapes.PythonPackage, lambda package: package_violations(root, package))
             declared.packages[entry.name] = package
         elif entry.section == "data":
-            fields, violations = _read(each, shapes.Data, lambda item: uri_violations(root, item["uri"]))
+            fields, violations = _read(
+                each, shapes.Data, lambda item: uri_violations(root, item["uri"], item.get("grant", False))
+            )
             if not violations and not each.violations:
-                item = Data(entry.name, fields["uri"], fields.get("verify", "error"), entry.problem, _formerly(fields))
+                item = Data(
+                    entry.name,
+                    fields["uri"],
+                    fields.get("verify", "error"),
+                    entry.problem,
+                    _formerly(fields),
+                    fields.get("grant", False),
+                )
                 declared.data[entry.name], self._tables[interpolation.DATA][entry.name] = item, item.uri
         elif entry.section == "schedules":
             timetable, violations = _timetable(each)

@@ -214,6 +214,11 @@ class Settings:
         return f"{self.prefix}{name}"
 
     @property
+    def granted_data(self) -> list[str]:
+        """The URIs of data that the stack lets its jobs' account read."""
+        return [each.uri for each in self.data.values() if each.is_granted]
+
+    @property
     def applied(self) -> dict[str, Any]:
         """What the providers of jobs and a review go by, an input of the stack's ledger.
 

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Required, TypedDict
 
 from pulumi import ResourceOptions
-from pulumi_gcp import artifactregistry, iam, projects, secretmanager, serviceaccount, storage
+from pulumi_gcp import artifactregistry, bigquery, iam, projects, secretmanager, serviceaccount, storage
 
+from ...data.listing import BUCKET, TABLE
 from .project import LOG_WRITER, Component, ServiceAgents, account_email, grant_act_as, grant_key
-from .storage import RepositoryName
+from .storage import READER_ROLES, RepositoryName
 
 _VERTEX_USER = "roles/aiplatform.user"
 """In an account's own project: for experiments, TensorBoard and models, and with it for changes of jobs."""
@@ -18,6 +19,9 @@ _OBJECT_VIEWER = "roles/storage.objectViewer"
 _SECRET_ACCESSOR = "roles/secretmanager.secretAccessor"
 _TOKEN_CREATOR = "roles/iam.serviceAccountTokenCreator"
 _DNS_PEER = "roles/dns.peer"
+_NETWORK_USER = "roles/compute.networkUser"
+_TABLE_VIEWER = "roles/bigquery.dataViewer"
+_TABLE_USER_ROLES = {"queries": "roles/bigquery.jobUser", "sessions": "roles/bigquery.readSessionUser"}
 _AGENT_ROLES = {"vertex": "roles/aiplatform.serviceAgent", "custom-code": "roles/aiplatform.customCodeServiceAgent"}
 """The roles of Vertex AI's agents in their own project, by the names of `ServiceAgents.image_readers`."""
 _ATTACHMENT_PERMISSIONS = (
@@ -160,23 +164,27 @@ class SecretAccess(Component):
 class ServiceAgentAccessArgs(TypedDict, total=False):
     """What the agents need access to.
 
-    `repository` has the images, `kms_key` encrypts jobs, `legacy_buckets` have images of Container Registry
-    (`artifacts.P.appspot.com`), which with `has_legacy_agent` the agent of AI Platform Training reads too.
-    `dns_projects` own zones that jobs resolve names in, `foreign_account` is the e-mail of the account that jobs run
-    as, if it belongs to another project. `attachment_role_id` names the role to create for the network attachment of
-    jobs, if it is in the project itself. With `has_agent_roles` false, the agents' own roles are somebody else's to
-    grant.
+    `repository` has the images, and `other_repositories` have some of them. `kms_key` encrypts jobs. `legacy_buckets`
+    have images of Container Registry (`artifacts.P.appspot.com`), which with `has_legacy_agent` the agent of AI
+    Platform Training reads too. In `dns_projects` the agent peers the zones that jobs resolve names in, and
+    `host_project` has the subnetwork of a Shared VPC that the network attachment is in. `foreign_account` is the e-mail
+    of the account that jobs run as, if it belongs to another project. `attachment_role_id` names the role to create for
+    the network attachment of jobs, if it is in the project itself. With `creates_agents` false, the agents are there
+    already; with `has_agent_roles` false, their own roles are somebody else's to grant.
     """
 
     project: Required[str]
     project_number: Required[str]
     repository: RepositoryName | None
+    other_repositories: Sequence[RepositoryName]
     kms_key: str | None
     legacy_buckets: Sequence[str]
     has_legacy_agent: bool
     dns_projects: Sequence[str]
+    host_project: str | None
     foreign_account: str | None
     attachment_role_id: str | None
+    creates_agents: bool
     has_agent_roles: bool
 
 
@@ -192,7 +200,11 @@ class ServiceAgentAccess(Component):
         super().__init__(name, opts)
         project, agents = args["project"], ServiceAgents(args["project_number"])
         existing = self._create_agents(name, agents, args)
-        options = self.retrying(existing)
+        options = self.retrying(*existing)
+        for other in args.get("other_repositories", ()):
+            path = f"{other.project}-{other.location}-{other.name}"
+            for agent, member in agents.image_readers.items():
+                _grant_repository(f"{name}-pull-{path}-{agent}", other, _IMAGE_READER, member, options)
         if repository := args.get("repository"):
             for agent, member in agents.image_readers.items():
                 _grant_repository(f"{name}-pull-{agent}", repository, _IMAGE_READER, member, options)
@@ -208,6 +220,9 @@ class ServiceAgentAccess(Component):
                 )
         for owner in args.get("dns_projects", ()):
             projects.IAMMember(f"{name}-dns-{owner}", project=owner, role=_DNS_PEER, member=agents.vertex, opts=options)
+        if host := args.get("host_project"):
+            # On the project, as Google's page "Set up a Private Service Connect interface" has it for a Shared VPC.
+            projects.IAMMember(f"{name}-network", project=host, role=_NETWORK_USER, member=agents.vertex, opts=options)
         if email := args.get("foreign_account"):
             account = f"projects/-/serviceAccounts/{email}"
             serviceaccount.IAMMember(
@@ -227,28 +242,91 @@ class ServiceAgentAccess(Component):
                 project=project,
                 role=f"projects/{project}/roles/{role_id}",
                 member=agents.vertex,
-                opts=self.retrying(role, existing),
+                opts=self.retrying(role, *existing),
             )
         self.register_outputs({})
 
     def _create_agents(
         self, name: str, agents: ServiceAgents, args: ServiceAgentAccessArgs
-    ) -> iam.WorkloadIdentityServiceAgent:
+    ) -> list[iam.WorkloadIdentityServiceAgent]:
         """Create all agents of Vertex AI now, as Google's page "Create and grant roles to service agents" describes.
 
         Without this, only the first agent is certain to exist before the first job (cloud-foundation-fabric #3209,
-        #3788, terraform-provider-google #10469), while jobs wait for the grants to both. Agents that are created on
-        request do not get their roles automatically, says the page, and in a project where nobody has used Vertex AI
-        nobody else grants them; if they have them, these grants change nothing.
+        #3788, terraform-provider-google #10469), while jobs wait for the grants to both. The call makes no agent alone,
+        and none that it makes gets its role automatically, says the page: so each is granted the role that the answer
+        names for it. A preview knows those of jobs only. Roles that an agent has already stay as they are.
         """
-        parent = f"projects/{agents.project_number}/locations/global/serviceProducers/aiplatform.googleapis.com"
         kept = ResourceOptions(retain_on_delete=True)
-        created = iam.WorkloadIdentityServiceAgent(
-            name, parent=parent, opts=ResourceOptions.merge(self.retrying(), kept)
-        )
-        options = ResourceOptions.merge(self.retrying(created), kept)
-        for agent, member in agents.image_readers.items() if args.get("has_agent_roles", True) else ():
+        existing: list[iam.WorkloadIdentityServiceAgent] = []
+        if args.get("creates_agents", True):
+            parent = f"projects/{agents.project_number}/locations/global/serviceProducers/aiplatform.googleapis.com"
+            existing = [
+                iam.WorkloadIdentityServiceAgent(name, parent=parent, opts=ResourceOptions.merge(self.retrying(), kept))
+            ]
+        if not args.get("has_agent_roles", True):
+            return existing
+        options = ResourceOptions.merge(self.retrying(*existing), kept)
+        own = agents.image_readers
+        for agent, member in own.items():
             projects.IAMMember(
                 f"{name}-role-{agent}", project=args["project"], role=_AGENT_ROLES[agent], member=member, opts=options
             )
-        return created
+
+        def grant_others(made: Sequence[iam.outputs.WorkloadIdentityServiceAgentServiceAgent] | None) -> None:
+            for each in made or ():
+                # The principal of a resource's own identity comes without a role.
+                if each.principal and each.role and each.principal not in own.values():
+                    agent = each.principal.partition("@")[2].partition(".")[0]
+                    projects.IAMMember(
+                        f"{name}-role-{agent}",
+                        project=args["project"],
+                        role=each.role,
+                        member=each.principal,
+                        opts=options,
+                    )
+
+        for created in existing:
+            created.service_agents.apply(grant_others)
+        return existing
+
+
+class DataAccessArgs(TypedDict):
+    """`uris` are of data outside the stack's own bucket; `member` is the account that jobs run as, in `project`."""
+
+    project: str
+    uris: Sequence[str]
+    member: str
+
+
+class DataAccess(Component):
+    """Grants to read the data of jobs: objects of buckets, and rows of BigQuery tables.
+
+    A bucket is granted as a whole: a list is a request of the bucket, which no condition on names allows. To query a
+    table, BigQuery also asks for jobs, and to read it fast, for read sessions, both in the project that pays (its page
+    "IAM roles and permissions").
+    """
+
+    def __init__(self, name: str, args: DataAccessArgs, opts: ResourceOptions | None = None) -> None:
+        super().__init__(name, opts)
+        options, member = self.retrying(), args["member"]
+        places = [uri.removeprefix(BUCKET).partition("/")[0] for uri in args["uris"] if uri.startswith(BUCKET)]
+        for bucket in dict.fromkeys(places):
+            for suffix, role in READER_ROLES.items():
+                storage.BucketIAMMember(
+                    f"{name}-{bucket}-{suffix}", bucket=bucket, role=role, member=member, opts=options
+                )
+        tables = dict.fromkeys(uri.removeprefix(TABLE) for uri in args["uris"] if uri.startswith(TABLE))
+        for table in tables:
+            owner, dataset, table_id = table.split(".")
+            bigquery.IamMember(
+                f"{name}-{table}",
+                project=owner,
+                dataset_id=dataset,
+                table_id=table_id,
+                role=_TABLE_VIEWER,
+                member=member,
+                opts=options,
+            )
+        for suffix, role in _TABLE_USER_ROLES.items() if tables else ():
+            projects.IAMMember(f"{name}-{suffix}", project=args["project"], role=role, member=member, opts=options)
+        self.register_outputs({})

@@ -21,12 +21,12 @@ from ...schema.formats import SOURCE_FOLDER
 from ...settings.names import builder_account, role_id
 from ...settings.settings import Settings
 from . import schedules
-from .access import BuilderIdentity, SecretAccess, ServiceAgentAccess, TrainingIdentity
+from .access import BuilderIdentity, DataAccess, SecretAccess, ServiceAgentAccess, TrainingIdentity
 from .alerts import JobFailureAlerts, ScheduleAlerts
 from .network import JobNetwork
 from .project import Component, Services, is_own_account, required_apis
 from .schedules import ScheduleAccounts
-from .storage import ImageRegistry, StagingBucket
+from .storage import ImageRegistry, RepositoryName, StagingBucket
 from .vertex import PersistentResource, Tensorboard
 
 
@@ -44,7 +44,9 @@ class GcpFoundation(Component):
         self._settings, self._stack = settings, stack
         project, region, number, key = settings.project, settings.region, stack["projectNumber"], stack.get("kmsKey")
         self._services = Services(
-            settings.named("services"), {"project": project, "apis": required_apis(stack)}, ResourceOptions(parent=self)
+            settings.named("services"),
+            {"project": project, "apis": required_apis(stack, settings.granted_data)},
+            ResourceOptions(parent=self),
         )
         registry = ImageRegistry(
             settings.named("registry"),
@@ -98,9 +100,12 @@ class GcpFoundation(Component):
                 "kms_key": key,
                 "legacy_buckets": stack["registry"].get("legacyBuckets", []),
                 "has_legacy_agent": stack["registry"].get("legacyAgent", False),
+                "other_repositories": [RepositoryName.parse(each) for each in stack["registry"].get("alsoRead", [])],
                 "dns_projects": network.dns_projects if network else (),
+                "host_project": network.host_project if network and network.host_project != number else None,
                 # The service agent creates tokens for an account of another project.
                 "foreign_account": None if is_own_account(account, project, number) else account,
+                "creates_agents": identity.get("createAgents", True),
                 "has_agent_roles": identity.get("agentRoles", True),
                 # The owner of an attachment in another project grants its use there.
                 "attachment_role_id": role_id(project, settings.pulumi_project, settings.stack)
@@ -109,7 +114,7 @@ class GcpFoundation(Component):
             },
             self._after(registry),
         )
-        machines = secrets = alerts = board = None
+        machines = secrets = alerts = board = data = None
         if "persistentResource" in stack:
             machines = PersistentResource(
                 settings.named("machines"),
@@ -126,6 +131,12 @@ class GcpFoundation(Component):
             secrets = SecretAccess(
                 settings.named("secrets"),
                 {"project": project, "secrets": names, "member": f"serviceAccount:{account}"},
+                self._after(training),
+            )
+        if uris := [uri for uri in settings.granted_data if not uri.startswith(f"{bucket.uri}/")]:
+            data = DataAccess(
+                settings.named("data"),
+                {"project": project, "uris": uris, "member": f"serviceAccount:{account}"},
                 self._after(training),
             )
         if "alerts" in stack:
@@ -158,7 +169,9 @@ class GcpFoundation(Component):
             registry,
             *([bucket, builder] if builder else []),
         ]
-        everything = self._after(registry, training, bucket, builder, network, access, machines, secrets, alerts, board)
+        everything = self._after(
+            registry, training, bucket, builder, network, access, machines, secrets, data, alerts, board
+        )
         ledger = Ledger(
             settings.named(LEDGER_NAME),
             settings.resources,

@@ -1,5 +1,6 @@
 """JobNetwork: the connection of jobs to a private network, by VPC peering or through a network attachment."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, Required, TypedDict
 
@@ -10,6 +11,8 @@ from ...schema import shapes
 from .project import Component
 
 _PEER = "servicenetworking.googleapis.com"
+_SUBNETWORK_PROJECT = re.compile(r"(?:^|/)projects/([^/]+)/regions/")
+"""In the name of a subnetwork, or in its URL; a subnetwork by its id alone is in the stack's own project."""
 
 
 class JobNetworkArgs(TypedDict, total=False):
@@ -24,8 +27,9 @@ class JobNetworkArgs(TypedDict, total=False):
 class JobNetwork(Component):
     """The resources in a private network that jobs need, and the fields of jobs that refer to them.
 
-    `fields` are those of a CustomJobSpec, as plain text, so a preview shows them. `dns_projects` are the projects whose
-    zones jobs resolve names in, `attachment_project` has the network attachment.
+    `fields` are those of a CustomJobSpec, as plain text, so a preview shows them. `attachment_project` has the network
+    attachment. In `dns_projects` Vertex AI's agent needs to peer zones, and `host_project` has the subnetwork of a
+    Shared VPC; with `attachment.grant: false`, only what is to be granted in the stack's own project is there.
     """
 
     def __init__(self, name: str, args: JobNetworkArgs, opts: ResourceOptions | None = None) -> None:
@@ -37,10 +41,25 @@ class JobNetwork(Component):
             if attachment is not None and "peering" not in network
             else self._peer(name, network["peering"])
         )
-        self.dns_projects = tuple(sorted({zone["targetProject"] for zone in (attachment or {}).get("dnsPeering", [])}))
+        self.host_project: str | None = None
+        self.dns_projects: tuple[str, ...] = ()
+        if attachment is not None and "peering" not in network:
+            self._find_grants(attachment, args["project"])
         interface = self.fields.get("pscInterfaceConfig")
         self.attachment_project = interface["networkAttachment"].split("/")[1] if interface else None
         self.register_outputs({"fields": self.fields})
+
+    def _find_grants(self, attachment: shapes.Attachment, project: str) -> None:
+        """Find the projects in which Vertex AI's agent needs a role.
+
+        Source: Google's page "Set up a Private Service Connect interface", on the roles of the service agent.
+        """
+        zones, is_granted = attachment.get("dnsPeering", []), attachment.get("grant", True)
+        host = _SUBNETWORK_PROJECT.search(attachment.get("subnetwork", "")) if is_granted else None
+        if host and host[1] != project:
+            self.host_project = host[1]
+        others = [*(zone["targetProject"] for zone in zones), *filter(None, [self.host_project])]
+        self.dns_projects = tuple(sorted({project, *(others if is_granted else ())})) if zones else ()
 
     def _peer(self, name: str, peering: shapes.Peering) -> dict[str, Any]:
         """Peer a network with Google's services (Google's page on private services access), and return the fields."""
@@ -57,7 +76,9 @@ class JobNetwork(Component):
                 network=network,
                 # Jobs need the network's project by its number; Compute Engine answers with the project's id, and the
                 # provider would replace the range at each update. Only another network in the stack does.
-                opts=ResourceOptions(parent=self, ignore_changes=["network"], replacement_trigger=network),
+                opts=ResourceOptions.merge(
+                    self.advising(), ResourceOptions(ignore_changes=["network"], replacement_trigger=network)
+                ),
             )
             servicenetworking.Connection(
                 name,
@@ -72,7 +93,7 @@ class JobNetwork(Component):
                 # Others may use the connection, and Google releases it only some time after the last of them
                 # (terraform-provider-google #16275, #19908).
                 deletion_policy="ABANDON",
-                opts=ResourceOptions(parent=self, depends_on=[address]),
+                opts=self.advising(address),
             )
             ranges = [*ranges, range_name]
         return {"network": network, **({"reservedIpRanges": ranges} if ranges else {})}

@@ -4,7 +4,7 @@ from __future__ import annotations  # loads the provider's types only if they ar
 
 import asyncio
 import itertools
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
@@ -14,6 +14,8 @@ from pulumi_gcp import kms, projects, serviceaccount
 
 from vertex_api.retry import NEW_GRANT, PROPAGATION_SECONDS, find_propagation, pause_before
 
+from ...data.listing import TABLE
+from ...runtime import refusals
 from ...schema import shapes
 
 LOG_WRITER = "roles/logging.logWriter"
@@ -37,6 +39,10 @@ class Component(pulumi.ComponentResource):
     def retrying(self, *upstream: pulumi.Resource, protect: bool | None = None) -> ResourceOptions:
         """Return options of a child whose creation is tried again after a refusal that passes."""
         return retrying(self, *upstream, protect=protect)
+
+    def advising(self, *upstream: pulumi.Resource) -> ResourceOptions:
+        """Return options of a child of whose failure it is said what to do, and that is not tried again."""
+        return ResourceOptions(parent=self, depends_on=upstream, hooks=_hooks(_advise))
 
 
 def labelling(
@@ -62,17 +68,20 @@ def retrying(parent: pulumi.Resource, *upstream: pulumi.Resource, protect: bool 
 
     Google Cloud refuses some because something new is not known everywhere yet.
     """
+    return ResourceOptions(parent=parent, depends_on=upstream, protect=protect, hooks=_hooks(_await_retry))
+
+
+def _hooks(on_error: pulumi.ErrorHookFunction) -> pulumi.ResourceHookBinding:
     # Pulumi needs a name for each hook that is unique in the program.
-    hook = pulumi.ErrorHook(f"until-known-{next(_hook_numbers)}", _await_retry)
-    hooks = pulumi.ResourceHookBinding(on_error=[hook])
-    return ResourceOptions(parent=parent, depends_on=upstream, protect=protect, hooks=hooks)
+    name = "until-known" if on_error is _await_retry else "advice"
+    return pulumi.ResourceHookBinding(on_error=[pulumi.ErrorHook(f"{name}-{next(_hook_numbers)}", on_error)])
 
 
 async def _await_retry(failure: pulumi.ErrorHookArgs) -> bool:
     """Return whether to try a failed creation again, after a pause. Says why at first, and then once a minute."""
     propagation = find_propagation(failure.errors[0])
     if propagation is None:
-        return False
+        return _advise(failure)
     pause = retry_pause(failure.errors)
     if pause is None:
         reason = f"{propagation.reason}, after {PROPAGATION_SECONDS:.0f} s"
@@ -84,6 +93,19 @@ async def _await_retry(failure: pulumi.ErrorHookArgs) -> bool:
         pulumi.log.info(f"{failure.name}: {propagation.reason}; trying again for up to {left:.0f} s")
     await asyncio.sleep(pause)
     return True
+
+
+def _advise(failure: pulumi.ErrorHookArgs) -> bool:
+    """Say what to do about a refusal that does not pass. Returns that it is not tried again."""
+    module, _, kind = failure.type.removeprefix("gcp:").partition(":")
+    advice = refusals.remedy(failure.errors[0], f"{module.partition('/')[0]}.{kind}")
+    if kind == "WorkloadIdentityServiceAgent":
+        # The API is young: Google, a policy or a perimeter may refuse it to whoever may do all the rest.
+        without = "identity.createAgents: false does without this call (docs/access.md)"
+        advice = f"{advice}; or {without}" if advice else without
+    if advice:
+        pulumi.log.warn(f"{failure.name}: {advice}")
+    return False
 
 
 def retry_pause(errors: Sequence[str]) -> float | None:
@@ -113,9 +135,13 @@ REQUIRED_APIS = (
 """The APIs that every stack needs: for jobs, images, grants, service accounts, logs, outputs and service agents."""
 
 
-def required_apis(cloud: shapes.Cloud) -> set[str]:
-    """Return the short names of the APIs that a stack with the target gcp needs."""
+def required_apis(cloud: shapes.Cloud, granted: Iterable[str] = ()) -> set[str]:
+    """Return the short names of the APIs that a stack needs that grants the data at the URIs `granted`."""
     apis = set(REQUIRED_APIS)
+    if not cloud["identity"].get("createAgents", True):
+        apis.remove("workloadidentity")
+    if any(uri.startswith(TABLE) for uri in granted):
+        apis |= {"bigquery", "bigquerystorage"}
     if network := cloud.get("network", {}):
         apis.add("compute")
     if "prefixLength" in network.get("peering", {}):
@@ -152,7 +178,8 @@ class Services(Component):
                 project=args["project"],
                 service=f"{api}.googleapis.com",
                 disable_on_destroy=False,
-                opts=ResourceOptions(parent=self),
+                # Not retried: it needs two APIs that somebody has enabled by hand, long ago.
+                opts=self.advising(),
             )
             for api in sorted(args["apis"])
         ]

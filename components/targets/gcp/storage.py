@@ -11,6 +11,8 @@ import pulumi
 from pulumi import ResourceOptions
 from pulumi_gcp import artifactregistry, projects, storage
 
+from vertex_api.scalars import to_seconds
+
 from ...plan.folders import WHOLE_BUCKET, WritableFolders
 from ...schema import shapes
 from .project import Component, ServiceAgents, grant_key
@@ -123,7 +125,7 @@ def _cleanup_policies(registry: shapes.Registry) -> list[artifactregistry.Reposi
     return policies
 
 
-_READER_ROLES = {"read": "roles/storage.legacyBucketReader", "view": "roles/storage.objectViewer"}
+READER_ROLES = {"read": "roles/storage.legacyBucketReader", "view": "roles/storage.objectViewer"}
 """Of the account that jobs run as, on the whole bucket: its own properties, which clients read first
 (`storage.buckets.get`), and its objects. A list is a request of the bucket, which no condition on the names of objects
 allows (IAM's page "Attribute reference for IAM Conditions", resource names of Cloud Storage)."""
@@ -164,7 +166,7 @@ class StagingBucket(Component):
         self.uri = f"gs://{self.name}"
         self.resource = None if "existing" in bucket else self._create(name, args)
         options = self.retrying(*([self.resource] if self.resource else []))
-        for suffix, role in _READER_ROLES.items():
+        for suffix, role in READER_ROLES.items():
             storage.BucketIAMMember(f"{name}-{suffix}", bucket=self.name, role=role, member=member, opts=options)
         conditions: dict[str, storage.BucketIAMMemberConditionArgsDict | None]
         conditions = {f"{name}-write": inside(self.name, folders.own, folders.closed)}
@@ -179,7 +181,7 @@ class StagingBucket(Component):
 
     def _create(self, name: str, args: StagingBucketArgs) -> storage.Bucket:
         bucket, key_grants = args["bucket"], []
-        days, key = bucket.get("deleteAfterDays"), bucket.get("kmsKey")
+        days, key, kept = bucket.get("deleteAfterDays"), bucket.get("kmsKey"), bucket.get("softDelete")
         if key:
             agent = self._storage_agent(args["project"], args["project_number"])
             key_grants.append(grant_key(f"{name}-key", key, agent, self.retrying()))
@@ -190,6 +192,8 @@ class StagingBucket(Component):
             location=bucket.get("location", args["region"]).upper(),
             uniform_bucket_level_access=True,
             public_access_prevention="enforced",
+            # Without a policy, Cloud Storage keeps what is deleted for seven days (its page "Soft delete").
+            soft_delete_policy={"retention_duration_seconds": int(to_seconds(kept))} if kept else None,
             lifecycle_rules=[{"action": {"type": "Delete"}, "condition": {"age": days}}] if days else None,
             encryption={"default_kms_key_name": key} if key else None,
             labels=bucket.get("labels"),
