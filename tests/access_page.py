@@ -8,7 +8,7 @@ from typing import Any
 PAGE = (Path(__file__).parents[1] / "docs" / "access.md").read_text()
 Grant = tuple[str, str, str]
 """Role, to whom or for what, on what, in the page's words."""
-_TARGETS = ("secretId", "cryptoKeyId", "repository", "bucket", "serviceAccountId", "project")
+_TARGETS = ("secretId", "cryptoKeyId", "tableId", "repository", "bucket", "serviceAccountId", "project")
 """Which input of a grant says what it is on, the nearer ones first."""
 
 

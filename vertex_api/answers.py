@@ -172,7 +172,7 @@ def translate_errors() -> Iterator[None]:
         raise Unavailable(_FOREIGN) from error
 
 
-_CAPACITY = re.compile(r"exceed quota limits: (.+)|quota metric '[^']*custom_model_training")
+CAPACITY = re.compile(r"exceed quota limits: (.+)|quota metric '[^']*custom_model_training")
 """A quota of machines, as the service's refusals are quoted in stable-diffusion-on-gcp#12 and xmanager#29."""
 _METRIC = re.compile(r"[\w.-]+\.googleapis\.com/[\w-]+")
 
@@ -184,7 +184,7 @@ def _too_many_requests(error: Any) -> VertexError:
     (vertex-ai-samples#1000), with the reason RATE_LIMIT_EXCEEDED. What is neither is a limit too: it was refused.
     """
     message = _shorten(error)
-    if error.reason != "RATE_LIMIT_EXCEEDED" and _CAPACITY.search(message):
+    if error.reason != "RATE_LIMIT_EXCEEDED" and CAPACITY.search(message):
         return QuotaExceeded(message, _METRIC.findall(message))
     return RateLimited(message, _retry_after(error))
 

@@ -87,6 +87,19 @@ SECRET_ACCESS = _propagation(
     r"secretmanager\.versions\.access\b",
     "grant roles/secretmanager.secretAccessor on the secret to the account that reads it",
 )
+PROVISIONING = _propagation(
+    # The first call in a project; terraform-google-bigquery#226 on the first workflow of one.
+    "the service agent is being created",
+    r"service agents are being provisioned|service agent\b.{0,100}does not exist",
+    # Not by `gcloud beta services identity create`: what that makes has no role.
+    "run `pulumi up` again in a few minutes",
+)
+SUBNETWORK_ACCESS = _propagation(
+    # Compute Engine's form, of the agent that is to use a subnetwork of a Shared VPC.
+    "IAM does not know the right to use the subnetwork yet",
+    r"required 'compute\.subnetworks\.use' permission",
+    f"grant roles/compute.networkUser on the host project of the Shared VPC to {_VERTEX_AGENT}",
+)
 PROPAGATIONS = (
     MISSING_ACT_AS,
     DISABLED_API,
@@ -97,13 +110,7 @@ PROPAGATIONS = (
         r"service account\b.{0,200}(does not exist|not found|is not ready)|gaia id not found",
         "create the account, or correct its e-mail",
     ),
-    _propagation(
-        # The first call in a project; terraform-google-bigquery#226 on the first workflow of one.
-        "the service agent is being created",
-        r"service agents are being provisioned|service agent\b.{0,100}does not exist",
-        "run `pulumi up` again in a few minutes, or make the agent by "
-        "`gcloud beta services identity create --service API --project PROJECT`",
-    ),
+    PROVISIONING,
     _propagation(
         "IAM does not know the role yet",
         r"role \S+ does not exist in the resource's hierarchy",
@@ -124,10 +131,18 @@ PROPAGATIONS = (
         "grant a role with compute.networkAttachments.get, compute.networkAttachments.update and "
         f"compute.regionOperations.get to {_VERTEX_AGENT}, in the project of the attachment",
     ),
+    SUBNETWORK_ACCESS,
     _propagation(
         "IAM does not know the right to read images yet",
-        r"does not have permission to access artifact registry",
-        f"grant roles/artifactregistry.reader on the repository to {_VERTEX_AGENT} and to the Custom Code agent",
+        r"does not have permission to access artifact registry|artifactregistry\.repositories\.downloadArtifacts\b",
+        f"grant roles/artifactregistry.reader on the repository to {_VERTEX_AGENT} and to the Custom Code agent, by "
+        "registry.alsoRead if it is in another project",
+    ),
+    _propagation(
+        # Cloud Storage's form, of an agent that has got its role a moment ago.
+        "IAM does not know the role of Vertex AI's agent yet",
+        r"gcp-sa-aiplatform\S* does not have \S+ access",
+        f"grant roles/aiplatform.serviceAgent on the project to {_VERTEX_AGENT}",
     ),
 )
 """What may be too new in a first `pulumi up`: for jobs, for builds, and for the resources of pulumi-gcp."""

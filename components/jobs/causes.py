@@ -176,13 +176,23 @@ _ARGUMENTS = [
 
 _ACCESS = [
     (
+        r"vpcServiceControlsUniqueIdentifier|Request is prohibited by organization's policy",
+        "a service perimeter keeps the job from what it asks for: let the perimeter have it (docs/perimeter.md)",
+    ),
+    (
+        r"(?:Access Denied: [^\n]*?)?Permission (bigquery\.\S+) denied",
+        r"the job's account lacks \1: let the stack grant it by grant: true at the data, or grant "
+        "roles/bigquery.dataViewer on the table and roles/bigquery.jobUser on the project",
+    ),
+    (
         r"(\S+@\S+) does not have (storage\.objects\.(?:create|delete|update))",
         r"\1 lacks the permission \2 there: write below AIP_MODEL_DIR; name the folder in bucket.writableFolders if it "
         "is in the stack's bucket; or grant the account a role on that other bucket",
     ),
     (
         r"(\S+@\S+) does not have (storage\.\S+)",
-        r"\1 lacks the permission \2: grant it a role on the bucket, such as roles/storage.objectViewer",
+        r"\1 lacks the permission \2: let the stack grant it by grant: true at the data, or grant it a role on the "
+        "bucket, such as roles/storage.objectViewer",
     ),
 ]
 

@@ -89,14 +89,20 @@ def parity(options: Options) -> int:
             options.capture.mkdir(parents=True, exist_ok=True)
         if options.json:
             options.json.touch()
-        findings, is_clean = _findings(chosen, options)
+        findings: dict[str, Finding] = {}
+        try:
+            is_clean = _find(chosen, options, findings)
+        finally:
+            # A run that is cut has asked something all the same.
+            whole = [findings.get(each.name, Finding(each, failure=report.CUT)) for each in chosen]
+            if findings:
+                sys.stdout.write(report.to_markdown(whole))
+                if options.json:
+                    options.json.write_text(report.to_json(whole), encoding="utf-8")
     except ParityFailed as error:
         sys.stderr.write(f"vertex-training: {error}\n")
         return 2
-    sys.stdout.write(report.to_markdown(findings))
-    if options.json:
-        options.json.write_text(report.to_json(findings), encoding="utf-8")
-    return 0 if is_clean and not any(each.differences or each.failure for each in findings) else 1
+    return 0 if is_clean and not any(each.differences or each.failure for each in whole) else 1
 
 
 def _chosen(options: Options) -> list[Probe]:
@@ -141,8 +147,11 @@ def _agree(chosen: Sequence[Probe], options: Options) -> None:
         raise ParityFailed("nothing was run")
 
 
-def _findings(chosen: Sequence[Probe], options: Options) -> tuple[list[Finding], bool]:
-    """Ask, and remove all that was made. Returns what was found, and whether nothing is left. Raises ParityFailed."""
+def _find(chosen: Sequence[Probe], options: Options, findings: dict[str, Finding]) -> bool:
+    """Ask, put what is found into `findings`, by probe, and remove all that was made.
+
+    Returns whether nothing is left. Raises ParityFailed.
+    """
     id_ = f"parity-{secrets.token_hex(4)}"
     folder = Path(tempfile.gettempdir(), f"vertex-training-{id_}")
     bucket = options.bucket or f"{id_}-{secrets.token_hex(4)}"
@@ -156,30 +165,33 @@ def _findings(chosen: Sequence[Probe], options: Options) -> tuple[list[Finding],
         journal.add(run)
         try:
             folder.mkdir(mode=0o700)
-            findings = _ask(chosen, run, service, options)
+            _ask(chosen, run, service, options, findings)
         finally:
             sys.stderr.write("Removing what was made\n")
             is_clean = _end(run, journal)
-        return findings, is_clean
+        return is_clean
 
 
-def _ask(chosen: Sequence[Probe], run: Run, service: Side | None, options: Options) -> list[Finding]:
+def _ask(
+    chosen: Sequence[Probe], run: Run, service: Side | None, options: Options, findings: dict[str, Finding]
+) -> None:
     """Ask both sides, some probes at a time, with a line for each that is done. Raises ParityFailed."""
     with _emulator(run) as emulator:
         emulator.make_bucket()
         if service:
             service.make_bucket()
 
-        def ask(probe: Probe) -> Finding:
+        def ask(probe: Probe) -> None:
             try:
                 theirs = _theirs(probe)
                 if theirs is None:
-                    return Finding(probe, failure="no answers to it were captured")
+                    findings[probe.name] = Finding(probe, failure="no answers to it were captured")
+                    return
                 finding = report.compare(probe, theirs, _masked(emulator, probe))
             except ParityFailed as error:
                 finding = Finding(probe, failure=masked(str(error), run, IMAGE))
+            findings[probe.name] = finding
             sys.stderr.write(f"{probe.name}: {finding.failure or count_of(len(finding.differences), 'difference')}\n")
-            return finding
 
         def _theirs(probe: Probe) -> list[Answer] | None:
             if service is None:
@@ -192,7 +204,8 @@ def _ask(chosen: Sequence[Probe], run: Run, service: Side | None, options: Optio
 
         pool = ThreadPoolExecutor(_AT_ONCE)
         try:
-            return list(pool.map(ask, chosen))
+            for _ in pool.map(ask, chosen):
+                pass
         finally:  # a Ctrl-C too
             for side in (emulator, service):
                 if side:

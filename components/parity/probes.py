@@ -58,6 +58,11 @@ class Probe:
     steps: tuple[Step, ...] = field(repr=False)
     is_opt_in: bool = False
 
+    @property
+    def is_about_quota(self) -> bool:
+        """Whether a project's quota is what it asks about, and not in its way."""
+        return any("quota" in row for row in self.rows)
+
     def cost(self, region: str, prices: Prices) -> Money:
         """Return what its jobs cost at most, if each runs until its timeout."""
         return sum((each.total for each in self.costs(region, prices)), ZERO)

@@ -14,9 +14,10 @@ from typing import Any
 from ..review.pieces import count_of
 from ..schema.source import explain_written
 from .probes import Probe
-from .side import Answer, ParityFailed
+from .side import STOPPED, Answer, ParityFailed
 
 MAX_VALUE_LENGTH = 300
+CUT = "the run was cut before it was asked"
 _VERSION = 1
 
 
@@ -90,6 +91,8 @@ def to_markdown(findings: Sequence[Finding]) -> str:
     lines = [f"# Vertex AI and the emulator, {datetime.now(UTC):%Y-%m-%d}", ""]
     counts = f"{agree} agree{'s' * (agree == 1)}, {len(differing)} differ, {len(failed)} were not asked."
     lines += [f"{count_of(len(findings), 'probe')}: {counts}"]
+    if is_cut(findings):
+        lines += ["", "**The run was cut**: what was not asked says nothing of either side."]
     for finding in differing:
         rows = ", ".join(f"`{row}`" for row in finding.probe.rows)
         lines += ["", f"## {finding.probe.name}: {finding.probe.title}", "", f"Rows: {rows}", ""]
@@ -102,6 +105,11 @@ def to_markdown(findings: Sequence[Finding]) -> str:
         lines += ["", "## Not asked", ""]
         lines += [f"- {each.probe.name}: {each.failure}" for each in failed]
     return "\n".join(lines) + "\n"
+
+
+def is_cut(findings: Sequence[Finding]) -> bool:
+    """Whether a run has ended before all probes were asked."""
+    return any(each.failure.startswith((CUT, STOPPED)) for each in findings)
 
 
 def _cell(text: str) -> str:
@@ -119,7 +127,8 @@ def to_json(findings: Sequence[Finding]) -> str:
         }
         for each in findings
     ]
-    return json.dumps({"version": _VERSION, "probes": probes}, indent=1, ensure_ascii=False) + "\n"
+    whole = {"version": _VERSION, **({"cut": True} if is_cut(findings) else {}), "probes": probes}
+    return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
 
 
 def save(folder: Path, probe: Probe, answers: Sequence[Answer]) -> None:

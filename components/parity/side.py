@@ -14,19 +14,25 @@ from typing import Any
 from urllib.parse import quote
 
 from vertex_api import credentials
+from vertex_api.answers import CAPACITY
 from vertex_api.names import KINDS, TERMINAL_STATES
+from vertex_api.retry import DISABLED_API, PROVISIONING
 
 from ..errors import ComponentError
+from ..jobs.removal import CANCEL_SECONDS
 from .probes import RUN_LABEL, Probe, Step, fill
 
 STORAGE = "storage/"
 END_SECONDS = 1800.0
 """How long a job may take: Vertex AI needs some minutes to start one."""
-CLEAN_SECONDS = 300.0
 _CALL_SECONDS = 60
 _PASSING = (502, 503, 504)
 """Answers that say nothing of what was asked; a call is made again at most `_RETRIES` times after them."""
 _RETRIES = 3
+_OWN_STATE_SECONDS = 600.0
+"""For how long a call is made again that says something of the project alone: more than a minute's limit of requests,
+and than Google's figure for what is new in a project."""
+STOPPED = "stopped"
 _COLLECTIONS = (*KINDS, "models")
 _MAX_PAGES = 100
 """Of a list, and of objects that are removed: a run makes some hundred."""
@@ -144,7 +150,10 @@ class Side:
         return f"projects/{self.run.project}/locations/{self.run.region}"
 
     def answers(self, probe: Probe) -> list[Answer]:
-        """Ask all that a probe asks, and remove what it has made. Raises ParityFailed."""
+        """Ask all that a probe asks, and remove what it has made. Raises ParityFailed.
+
+        What cannot be removed in time is left to `clean`: the answers count whatever becomes of it.
+        """
         variables = {
             "project": self.run.project,
             "region": self.run.region,
@@ -155,11 +164,20 @@ class Side:
             "run": self.run.id,
         }
         made: list[str] = []
+        answers: list[Answer] = []
         try:
-            return [self._answer(step, variables, made) for step in probe.steps]
+            for step in probe.steps:
+                answers.append(self._answer(step, variables, made))
+                if answers[-1].status == 429 and not probe.is_about_quota:
+                    raise ParityFailed(f"{self.name}: the project has too little quota ({_message(answers[-1].body)})")
+        except ParityFailed as error:
+            done = f", after {len(answers)} of {len(probe.steps)} calls" if answers else ""
+            raise ParityFailed(f"{error}{done}") from error
         finally:
-            for name in made:
-                self._remove(name)
+            for name in () if self.stop.is_set() else made:
+                with contextlib.suppress(ParityFailed):
+                    self._remove(name)
+        return answers
 
     def _is_own(self, name: str) -> bool:
         """Whether a name that an answer has is that of a job or model here; the project may be its number."""
@@ -185,7 +203,7 @@ class Side:
             if time.monotonic() > deadline:
                 raise ParityFailed(f"{self.name}: {path}: still {state} after {END_SECONDS:g} s")
             if self.stop.wait(self.pause):
-                raise ParityFailed("stopped")
+                raise ParityFailed(STOPPED)
         name = answer.get("name") if isinstance(answer, dict) else None
         name = name if isinstance(name, str) and self._is_own(name) else None
         if step.method == "POST" and reply.ok and name and not path.startswith(STORAGE):
@@ -206,7 +224,8 @@ class Side:
             url = f"{self.api}/v1/{path}"
         else:
             url = f"{self.api}/v1/{self.parent}/{path}"
-        for pauses_left in reversed(range(_RETRIES + 1)):
+        deadline, retries = time.monotonic() + _OWN_STATE_SECONDS, 0
+        while True:
             try:
                 # The same content type whatever is sent: both sides then read it by the same rule.
                 reply = self.session.request(method, url, json=body, timeout=_CALL_SECONDS)
@@ -214,10 +233,15 @@ class Side:
                 raise ParityFailed(f"{self.name}: {url}: no answer ({type(error).__name__})") from error
             except GoogleAuthError as error:
                 raise ParityFailed(f"{self.name}: {credentials.explain(error)}") from error
-            if reply.status_code not in _PASSING or not pauses_left:
+            if reply.status_code in _PASSING and retries < _RETRIES:
+                retries += 1
+            elif reason := _own_state(reply):
+                if time.monotonic() > deadline:
+                    raise ParityFailed(f"{self.name}: {url}: {reason}, after {_OWN_STATE_SECONDS:g} s")
+            else:
                 return reply
-            time.sleep(self.pause)
-        raise AssertionError
+            if self.stop.wait(self.pause):
+                raise ParityFailed(STOPPED)
 
     def check(self) -> None:
         """Raise ParityFailed if the side does not let the probes ask it."""
@@ -239,7 +263,7 @@ class Side:
             }
             reply = self._call("POST", f"{STORAGE}storage/v1/b?project={self.run.project}", body)
             if not reply.ok:
-                raise ParityFailed(f"{self.name}: {self.run.bucket}: is not created ({_message(reply)}); give --bucket")
+                raise ParityFailed(f"{self.name}: {self.run.bucket}: is not created ({_refusal(reply)}); give --bucket")
 
     def clean(self) -> None:
         """Remove all that the run has made: what has its label, its objects and its bucket. Raises ParityFailed."""
@@ -259,7 +283,7 @@ class Side:
     def _delete(self, path: str) -> None:
         reply = self._call("DELETE", path)
         if not reply.ok and reply.status_code != 404:
-            raise ParityFailed(f"{self.name}: {path.removeprefix(STORAGE)}: is not deleted ({_message(reply)})")
+            raise ParityFailed(f"{self.name}: {path.removeprefix(STORAGE)}: is not deleted ({_refusal(reply)})")
 
     def _listed(self, path: str) -> Any:
         """Return a page of a list, an empty one of a bucket that does not exist. Raises ParityFailed."""
@@ -270,7 +294,7 @@ class Side:
         if reply.ok and isinstance(page, dict):
             return page
         shown = path.removeprefix(STORAGE).partition("?")[0]
-        raise ParityFailed(f"{self.name}: {shown}: is not listed ({_message(reply)})")
+        raise ParityFailed(f"{self.name}: {shown}: is not listed ({_refusal(reply)})")
 
     def _labelled(self, collection: str) -> Iterator[str]:
         wanted = f'labels.{RUN_LABEL}="{self.run.id}"'
@@ -285,7 +309,7 @@ class Side:
 
     def _remove(self, name: str) -> None:
         """Cancel and delete one resource of the run, and return when it is gone. Raises ParityFailed."""
-        deadline = time.monotonic() + CLEAN_SECONDS
+        deadline = time.monotonic() + CANCEL_SECONDS
         while (reply := self._call("GET", name)).status_code != 404:
             answer = _json(reply)
             is_read = reply.ok and isinstance(answer, dict)
@@ -297,8 +321,21 @@ class Side:
             elif reply.ok and not state.endswith("CANCELLING"):
                 self._call("POST", f"{name}:cancel", {})
             if time.monotonic() > deadline or reply.status_code in (401, 403):
-                raise ParityFailed(f"{self.name}: {name}: is not removed ({state or _message(reply)})")
+                raise ParityFailed(f"{self.name}: {name}: is not removed ({state or _refusal(reply)})")
             time.sleep(self.pause)
+
+
+def _own_state(reply: Any) -> str:
+    """Return why an answer is of this project's present state, and so says nothing of what was asked; "" if it is not.
+
+    A limit of requests, an API that was enabled a moment ago, and agents that Google is making for the first job.
+    """
+    if reply.ok:
+        return ""
+    text = reply.text
+    if reply.status_code == 429 and ("RATE_LIMIT_EXCEEDED" in text or not CAPACITY.search(text)):
+        return "it has too many requests (429)"
+    return next((each.reason for each in (PROVISIONING, DISABLED_API) if each.refusal.search(text)), "")
 
 
 def _json(reply: Any) -> Any:
@@ -314,11 +351,15 @@ def _names(page: dict[str, Any], collection: str) -> list[str]:
     return [name for name in names if isinstance(name, str)]
 
 
-def _message(reply: Any) -> str:
-    answer = _json(reply)
+def _message(answer: Any, otherwise: str = "no reason given") -> str:
+    """Return what an answer of the API says of a refusal, in one line."""
     error = answer.get("error") if isinstance(answer, dict) else None
     message = error.get("message") if isinstance(error, dict) else None
-    return " ".join(str(message or f"HTTP {reply.status_code}").split())[:300]
+    return " ".join(str(message or otherwise).split())[:300]
+
+
+def _refusal(reply: Any) -> str:
+    return _message(_json(reply), f"HTTP {reply.status_code}")
 
 
 def masked(value: Any, run: Run, image: str) -> Any:

@@ -81,7 +81,7 @@ DEPLOYER = (
     Role("roles/cloudkms.admin", "each key", {"kms.CryptoKeyIAMMember": "cloudkms.cryptoKeys.setIamPolicy"}),
     Role(
         "roles/secretmanager.admin",
-        "each of `identity.secrets`",
+        "each of `identity.secrets`, and of `builder.cloudBuild.secrets`",
         {"secretmanager.SecretIamMember": "secretmanager.secrets.setIamPolicy"},
     ),
     Role(
@@ -186,9 +186,10 @@ def remedy(refusal: str, kind: str) -> str:
         return f"ask your organization about {constraint[0]}, which keeps {kind} from being as the stack has it"
     if not _REFUSED.search(refusal) or _OTHERWISE_REFUSED.search(refusal):
         return ""
-    roles = [role for role in DEPLOYER if kind in role.permissions]
     named = {match.lower() for match in _PERMISSION.findall(refusal)}
-    roles = [role for role in roles if named.intersection(role.permissions[kind].lower().split())] or roles
+    roles = [role for role in DEPLOYER if kind in role.permissions]
+    having = [role for role in roles if named.intersection(" ".join(role.permissions.values()).lower().split())]
+    roles = having or roles
     return f"who runs `pulumi` may lack {_joined(roles)} (docs/access.md)" if roles else ""
 
 

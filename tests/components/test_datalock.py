@@ -106,11 +106,13 @@ def test_names_and_stacks_are_checked(project: Path, capsys: pytest.CaptureFixtu
 
 def test_data_is_checked_with_everything_else(tmp_path: Path) -> None:
     text = "data:\n  a: {uri: s3://x/y}\n  b: {verify: maybe}\n  c: {uri: ../c/}\n  D: {uri: d/}\n"
+    text += "  e: {uri: d/, grant: true}\n"
     found = "\n".join(problems(tmp_path, INCLUDING, jobs=text + JOBS))
     assert 'jobs.yaml:2: data.a.uri: "s3://x/y" is not gs://BUCKET/OBJECTS' in found
     assert "jobs.yaml:3: data.b.uri" in found and "data.b.verify" in found
     assert 'jobs.yaml:4: data.c.uri: "../c/" leads out of' in found and '"D" must be lower-case' in found
     assert "${data.train} is not declared" in found
+    assert "jobs.yaml:6: data.e.grant: has no effect on files of the project" in found
 
 
 def settings_of(root: Path, stack: str, text: str = DATA % "" + JOBS) -> Settings:

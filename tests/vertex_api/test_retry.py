@@ -83,6 +83,11 @@ DECRYPT = "Error 403: Permission 'cloudkms.cryptoKeyVersions.useToDecrypt' denie
 ATTACHMENT = "Required 'compute.networkAttachments.get' permission for 'projects/p/regions/r/networkAttachments/a'"
 UPDATE = "Required 'compute.networkAttachments.update' permission for 'projects/p/regions/r/networkAttachments/a'"
 NEW_READER = "The service agent does not have permission to access Artifact Registry repository x."
+ELSEWHERE = "Permission 'artifactregistry.repositories.downloadArtifacts' denied on resource (or it may not exist)"
+SUBNETWORK = "Required 'compute.subnetworks.use' permission for 'projects/host/regions/r/subnetworks/s'"
+NEW_AGENT_ROLE = (
+    "service-1@gcp-sa-aiplatform.iam.gserviceaccount.com does not have storage.buckets.get access to the bucket."
+)
 NEW_SECRET = "Permission 'secretmanager.versions.access' denied for resource 'projects/1/secrets/T/versions/latest'"
 DISABLED = "Vertex AI API has not been used in project 123 before or it is disabled. Enable it by visiting …"
 
@@ -96,7 +101,7 @@ DISABLED = "Vertex AI API has not been used in project 123 before or it is disab
         (GAIA, "the account yet", "create the account"),
         (NEW_SECRET, "the right to read the secret", "roles/secretmanager.secretAccessor"),
         (PROVISIONED, "agent is being created", "run `pulumi up` again"),
-        (NEW_AGENT, "agent is being created", "services identity create"),
+        (NEW_AGENT, "agent is being created", "run `pulumi up` again"),
         (NEW_ROLE, "the role", "correct its name"),
         (KMS, "the grant of the key", "roles/cloudkms.cryptoKeyEncrypterDecrypter"),
         (ENCRYPT, "the grant of the key", "gcp-sa-aiplatform"),
@@ -104,6 +109,9 @@ DISABLED = "Vertex AI API has not been used in project 123 before or it is disab
         (ATTACHMENT, "the network attachment", "compute.networkAttachments.update"),
         (UPDATE, "the network attachment", "gcp-sa-aiplatform"),
         (NEW_READER, "read images", "roles/artifactregistry.reader"),
+        (ELSEWHERE, "read images", "registry.alsoRead"),
+        (SUBNETWORK, "the subnetwork", "roles/compute.networkUser"),
+        (NEW_AGENT_ROLE, "the role of Vertex AI's agent", "roles/aiplatform.serviceAgent"),
     ],
 )
 @pytest.mark.parametrize("kind", [InvalidRequest, PermissionDenied, NotFound])

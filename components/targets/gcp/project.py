@@ -12,7 +12,7 @@ import pulumi
 from pulumi import ResourceOptions
 from pulumi_gcp import kms, projects, serviceaccount
 
-from vertex_api.retry import NEW_GRANT, PROPAGATION_SECONDS, find_propagation, pause_before
+from vertex_api.retry import NEW_GRANT, PROPAGATION_SECONDS, SUBNETWORK_ACCESS, find_propagation, pause_before
 
 from ...data.listing import TABLE
 from ...runtime import refusals
@@ -80,7 +80,8 @@ def _hooks(on_error: pulumi.ErrorHookFunction) -> pulumi.ResourceHookBinding:
 async def _await_retry(failure: pulumi.ErrorHookArgs) -> bool:
     """Return whether to try a failed creation again, after a pause. Says why at first, and then once a minute."""
     propagation = find_propagation(failure.errors[0])
-    if propagation is None:
+    # Who creates an attachment uses the subnetwork itself, by a role that no stack grants.
+    if propagation is None or (propagation is SUBNETWORK_ACCESS and failure.type.endswith(":NetworkAttachment")):
         return _advise(failure)
     pause = retry_pause(failure.errors)
     if pause is None:

@@ -137,8 +137,8 @@ def test_paths_and_arguments_have_their_causes(line: str, cause: str) -> None:
     [
         (
             "403 GET https://storage: trainer@acme.iam.gserviceaccount.com does not have storage.objects.get access",
-            "trainer@acme.iam.gserviceaccount.com lacks the permission storage.objects.get: grant it a role on the "
-            "bucket, such as roles/storage.objectViewer",
+            "trainer@acme.iam.gserviceaccount.com lacks the permission storage.objects.get: let the stack grant it by "
+            "grant: true at the data, or grant it a role on the bucket, such as roles/storage.objectViewer",
         ),
         (
             "t@acme.iam.gserviceaccount.com does not have storage.objects.create access to the object.",
@@ -148,6 +148,14 @@ def test_paths_and_arguments_have_their_causes(line: str, cause: str) -> None:
         (
             "The following quota metrics exceed quota limits: aiplatform.googleapis.com/custom_model_training_l4",
             "the quota aiplatform.googleapis.com/custom_model_training_l4 is used up: ",
+        ),
+        (
+            "403 Access Denied: Table sales:eu.orders: Permission bigquery.tables.getData denied on table sales:eu.orders",
+            "the job's account lacks bigquery.tables.getData: let the stack grant it by grant: true at the data",
+        ),
+        (
+            "403 Request is prohibited by organization's policy. vpcServiceControlsUniqueIdentifier: a1b2",
+            "a service perimeter keeps the job from what it asks for",
         ),
         ("Resources are insufficient in region: us-east1. Try a different region", "the region is out of such mach"),
         ("Internal error occurred for the current attempt", "this is the service's own failure: run it again"),

@@ -244,7 +244,7 @@ def test_an_unreadable_log_does_not_hide_the_failure(api: FakeClient) -> None:
     api.failing["log_lines"] = errors.PermissionDenied("no permission logging.logEntries.list")
     message = failure_of(digits=TRAIN)
     assert message.startswith("digits failed: out of memory\n")
-    assert "(its log cannot be read: no permission logging.logEntries.list)" in message
+    assert "(its log cannot be read: no permission logging.logEntries.list; " in message
 
 
 def test_a_job_deleted_while_waiting_is_named(api: FakeClient) -> None:

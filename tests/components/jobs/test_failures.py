@@ -88,7 +88,8 @@ def test_without_a_replica_the_whole_log_is_shown(api: FakeClient) -> None:
 def test_an_empty_or_unreadable_log_is_reported(api: FakeClient) -> None:
     assert "    (it wrote nothing)" in said(api, failed("x"))
     api.failing["log_lines"] = errors.PermissionDenied("no permission")
-    assert "    (its log cannot be read: no permission)" in said(api, failed("x"))
+    needed = "whoever reads it needs roles/logging.viewer on the project"
+    assert f"    (its log cannot be read: no permission; {needed})" in said(api, failed("x"))
 
 
 def test_the_likely_cause_follows_the_service_s_message(api: FakeClient) -> None:

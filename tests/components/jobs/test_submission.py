@@ -369,3 +369,22 @@ def test_a_preview_counts_every_create_and_delete(api: FakeClient) -> None:
     assert count_of_run(api, {"digits": job}, {"digits": job | {"lifecycle": {"wait": True}}}) == 0
     assert count_of_run(api, {"digits": job | {"lifecycle": {"onDelete": "keep"}}}, {"digits": edit}) == 1
     assert count_of_run(api, {"digits": job, "gone": inputs("gone")}, {"digits": edit}) == 3
+
+
+@pytest.mark.parametrize("verb", ["list", "create"])
+def test_a_refused_deployer_is_told_the_role(api: FakeClient, verb: str) -> None:
+    place = "//aiplatform.googleapis.com/projects/acme-dev/locations/us-central1"
+    refusal = f"Permission 'aiplatform.customJobs.{verb}' denied on resource '{place}' (or it may not exist)."
+    api.failing[verb] = errors.PermissionDenied(refusal)
+    with pytest.raises(SubmitFailed) as refused:
+        custom.create(inputs())
+    advice = "who runs `pulumi` may lack roles/aiplatform.user on the project (docs/access.md)"
+    assert str(refused.value) == f"digits: not submitted: {refusal}; {advice}"
+
+
+def test_a_refused_account_is_told_as_such(api: FakeClient) -> None:
+    refusal = "You do not have permission to act as service_account: t@acme-dev.iam.gserviceaccount.com."
+    api.failing["create"] = errors.InvalidRequest(refusal)
+    with pytest.raises(SubmitFailed, match=r"roles/iam\.serviceAccountUser") as refused:
+        custom.create(inputs())
+    assert "identity.submitters" in str(refused.value)

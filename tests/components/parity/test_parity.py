@@ -185,7 +185,7 @@ def running(url: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
         [sys.executable, "-m", "vertex_training.cli", "parity", *arguments],
         env={**os.environ, "TMPDIR": str(folder / "temporary")},
-        stdout=subprocess.DEVNULL,
+        stdout=(folder / "report.md").open("w"),
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
@@ -220,6 +220,7 @@ def test_a_stopped_run_leaves_nothing(ending: int, stand_in: tuple[StandIn, str]
         process.send_signal(ending)
         told = process.stderr.read()
         assert process.wait() == 130, told
+    assert "**The run was cut**" in (tmp_path / "report.md").read_text()
     assert "Traceback" not in told
     assert left(url, tmp_path) == []
 

@@ -177,6 +177,56 @@ def test_a_job_is_removed_only_if_it_is_gone() -> None:
         denied.clean()
 
 
+def refusal(status: int, message: str, **more: Any) -> tuple[int, Any]:
+    return status, {"error": {"code": status, "message": message, **more}}
+
+
+TOO_MANY = refusal(429, "Quota exceeded for quota metric 'Job requests' and limit '… per minute per region'.")
+NO_QUOTA = refusal(429, "The following quota metrics exceed quota limits: aiplatform.googleapis.com/custom_model_cpus")
+NEW = refusal(400, "Service agents are being provisioned (https://…). Please try again in a few minutes.")
+OFF = refusal(403, "Vertex AI API has not been used in project 1 before or it is disabled.")
+REFUSED = refusal(400, "List of found errors: …")
+
+
+def test_a_project_s_own_state_is_asked_past() -> None:
+    (probe,) = probes.load(["bad-label"])
+    asked, session = side(TOO_MANY, NEW, OFF, REFUSED)
+    assert [each.body for each in asked.answers(probe)] == [REFUSED[1]]
+    assert len(session.calls) == 4
+
+
+def test_a_project_s_own_state_that_stays_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    (probe,) = probes.load(["bad-label"])
+    monkeypatch.setattr("vertex_training.parity.side._OWN_STATE_SECONDS", -1)
+    for answer, said in ((TOO_MANY, "it has too many requests"), (NEW, "the service agent is being created")):
+        asked, _ = side(answer)
+        with pytest.raises(ParityFailed, match=said):
+            asked.answers(probe)
+
+
+def test_a_quota_is_an_answer_where_it_is_asked_for() -> None:
+    (about_quota, other) = probes.load(["quota"]) + probes.load(["bad-label"])
+    asked, _ = side(NO_QUOTA)
+    assert asked.answers(about_quota)[0].status == 429
+    asked, _ = side(NO_QUOTA)
+    with pytest.raises(ParityFailed, match=r"too little quota .*, after 1 of 1 calls"):
+        asked.answers(other)
+
+
+def test_answers_count_though_a_job_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    (probe,) = probes.load(["unknown-field"])
+    name = f"projects/{RUN.project}/locations/{RUN.region}/customJobs/2"
+    asked, _ = side((200, {"name": name}), (403, {}))
+    assert asked.answers(replace(probe, steps=probe.steps[:1]))[0].body == {"name": name}
+
+
+def test_a_run_that_was_cut_says_so() -> None:
+    done, cut = (report.Finding(ALL[0]), report.Finding(ALL[1], failure=report.CUT))
+    assert "**The run was cut**" in report.to_markdown([done, cut])
+    assert json.loads(report.to_json([done, cut]))["cut"] is True
+    assert "cut" not in report.to_markdown([done]) + report.to_json([done])
+
+
 def test_a_token_that_ends_is_one_line() -> None:
     asked, _ = side(RefreshError("('invalid_grant: expired', {})"))  # type: ignore[no-untyped-call]
     with pytest.raises(ParityFailed, match=r"^service: [^\n]+$"):

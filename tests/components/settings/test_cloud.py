@@ -139,6 +139,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "identity": {"submitters": ["group:ml@example.com"], "useVertexAi": False},
     "bucket": {
         "deleteAfterDays": 3,
+        "softDelete": "0s",
         "kmsKey": KEY.format("europe-west4"),
         "labels": {"a": "b"},
         "protect": True,
@@ -262,6 +263,17 @@ def test_a_valid_network_is_unchanged(tmp_path: Path, network: dict[str, Any]) -
         (
             {"registry": {"location": "us", "kmsKey": KEY.format("europe-west4")}},
             'registry.kmsKey: the key is in "europe-west4"; it must be in the location of the repository, us',
+        ),
+        *(
+            (
+                {"bucket": {"softDelete": seconds}},
+                f'bucket.softDelete: "{seconds}" is neither "0s" nor whole seconds from "604800s" to "7776000s"',
+            )
+            for seconds in ("1s", "7776001s", "604800.500s", "-604800s")
+        ),
+        (
+            {"network": {"attachment": {"existing": ATTACHMENT.format("europe-west4"), "grant": False}}},
+            "network.attachment.grant: has no effect without subnetwork or dnsPeering; remove it",
         ),
         (
             {"registry": {"legacyAgent": True}},

@@ -22,7 +22,7 @@ from vertex_training.targets.gcp import (
     Tensorboard,
     TrainingIdentity,
 )
-from vertex_training.targets.gcp.access import ServiceAgentAccessArgs
+from vertex_training.targets.gcp.access import DataAccess, ServiceAgentAccessArgs
 from vertex_training.targets.gcp.project import REQUIRED_APIS, account_email, is_own_account, required_apis
 from vertex_training.targets.gcp.storage import StagingBucketArgs
 
@@ -257,6 +257,68 @@ def test_agents_can_go_without_their_roles() -> None:
         "RepositoryIamMember/access-pull-custom-code",
     }
     assert "WorkloadIdentityServiceAgent/access" in made.inputs
+
+
+MADE_AGENTS = [
+    {"principal": agent("gcp-sa-aiplatform"), "role": "roles/aiplatform.serviceAgent"},
+    {"principal": f"serviceAccount:service-{NUMBER}@gcp-ri-aiplatform.iam.gserviceaccount.com"},
+    {"principal": agent("gcp-sa-vertex-vtc"), "role": "roles/aiplatform.trainingClusterServiceAgent"},
+]
+"""What Google's page "Create and grant roles to service agents" has as the answer."""
+
+
+def access_of(made: list[dict[str, str]], **args: Any) -> Graph:
+    given: ServiceAgentAccessArgs = {**NUMBERED, **args}  # type: ignore[typeddict-item]
+    return graph(lambda: ServiceAgentAccess("access", given), {"WorkloadIdentityServiceAgent": {"serviceAgents": made}})
+
+
+def test_each_agent_that_is_made_gets_its_role() -> None:
+    made = access_of(MADE_AGENTS)
+    assert {(inputs["role"], inputs["member"]) for inputs in made.of("IAMMember").values()} == {
+        ("roles/aiplatform.serviceAgent", agent("gcp-sa-aiplatform")),
+        ("roles/aiplatform.customCodeServiceAgent", agent("gcp-sa-aiplatform-cc")),
+        ("roles/aiplatform.trainingClusterServiceAgent", agent("gcp-sa-vertex-vtc")),
+    }
+    assert made.requests["IAMMember/access-role-gcp-sa-vertex-vtc"].retainOnDelete
+    assert access_of(MADE_AGENTS, has_agent_roles=False).of("IAMMember") == {}
+
+
+def test_agents_that_are_there_are_not_asked_for() -> None:
+    made = access_of([], creates_agents=False, repository=REPOSITORY)
+    assert made.of("WorkloadIdentityServiceAgent") == {}
+    assert set(made.of("IAMMember")) == {"IAMMember/access-role-vertex", "IAMMember/access-role-custom-code"}
+    assert len(made.of("RepositoryIamMember")) == 2
+
+
+def test_agents_read_other_repositories_too() -> None:
+    other = RepositoryName("other", "us", "trainers")
+    grants = access(repository=REPOSITORY, other_repositories=[other]).of("RepositoryIamMember").values()
+    readers = {agent("gcp-sa-aiplatform"), agent("gcp-sa-aiplatform-cc")}
+    assert {(each["project"], each["member"]) for each in grants} == {
+        (project, member) for project in ("images", "other") for member in readers
+    }
+
+
+def test_data_is_granted_once_a_place() -> None:
+    uris = ["gs://acme/train/*.csv", "gs://acme/test/", "bq://sales.eu.orders", "bq://sales.eu.clients"]
+    made = graph(lambda: DataAccess("data", {"project": "acme", "uris": uris, "member": MEMBER}))
+    assert {(each["bucket"], each["role"]) for each in made.of("BucketIAMMember").values()} == {
+        ("acme", "roles/storage.objectViewer"),
+        ("acme", "roles/storage.legacyBucketReader"),
+    }
+    tables = [each for name, each in made.inputs.items() if "tableId" in each]
+    assert {(each["project"], each["datasetId"], each["tableId"], each["role"]) for each in tables} == {
+        ("sales", "eu", table, "roles/bigquery.dataViewer") for table in ("orders", "clients")
+    }
+    on_project = {each["role"] for each in made.of("IAMMember").values() if each["project"] == "acme"}
+    assert on_project == {"roles/bigquery.jobUser", "roles/bigquery.readSessionUser"}
+
+
+def test_soft_delete_is_google_s_unless_it_is_given() -> None:
+    assert "softDeletePolicy" not in bucket(name="out").inputs["Bucket/out"]
+    for text, seconds in (("0s", 0), ("604800s", 604800)):
+        policy = bucket(name="out", softDelete=text).inputs["Bucket/out"]["softDeletePolicy"]
+        assert policy == {"retentionDurationSeconds": seconds}
 
 
 def test_all_agents_exist_with_their_roles_and_stay() -> None:

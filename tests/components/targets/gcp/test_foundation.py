@@ -103,6 +103,7 @@ PARTS = {
         *(f"RepositoryIamMember/access-pull-{agent}" for agent in ("vertex", "custom-code")),
         "CryptoKeyIAMMember/access-key-vertex",
         *(f"BucketIAMMember/access-artifacts.old.appspot.com-{agent}" for agent in ("vertex", "custom-code", "legacy")),
+        "IAMMember/access-dns-acme-dev",
         "IAMMember/access-dns-dns-host",
     },
 }
@@ -223,7 +224,14 @@ STACKS: list[dict[str, Any]] = [
     {"alerts": {"channels": ["projects/acme-dev/notificationChannels/7"], "notificationRateLimit": "3600s"}},
     {"identity": {"secrets": ["projects/vault/secrets/hf-token"]}},
     {"registry": {"project": "images", "location": "europe", "keep": 20}, "bucket": {"existing": "theirs"}},
+    {"bucket": {"softDelete": "604800s"}, "registry": {"alsoRead": ["projects/images/locations/us/repositories/r"]}},
 ]
+GRANTED = """\
+data:
+  train: {uri: "gs://data-of-others/train/", grant: true}
+  own: {uri: "gs://acme-dev-team-dev/seed/", grant: true}
+  orders: {uri: "bq://sales.eu.orders", grant: true}
+"""
 
 
 @pytest.mark.parametrize("stack", STACKS)
@@ -245,6 +253,7 @@ def short_module(token: str) -> str:
 def test_deployers_roles_are_documented(whole: Graph, tmp_path: Path) -> None:
     schedule = request("team_dev_nightly", scheduled("team_dev_nightly", "train", {"jobSpec": {}}))
     graphs = [whole, *(build_foundation_graph(settings(tmp_path, **stack), schedule) for stack in STACKS)]
+    graphs.append(build_foundation_graph(settings(tmp_path, JOBS + GRANTED)))
     tokens = {request.type for made in graphs for request in made.requests.values() if request.custom}
     tokens |= {
         f"pulumi-python:dynamic/vertex-training:{name}" for name in ("HyperparameterTuningJob", "TrainingPipeline")
@@ -254,6 +263,7 @@ def test_deployers_roles_are_documented(whole: Graph, tmp_path: Path) -> None:
 
 
 POLICY_ADMINS = {
+    "bigquery.IamMember": "roles/bigquery.dataOwner",
     "artifactregistry.RepositoryIamMember": "roles/artifactregistry.admin",
     "kms.CryptoKeyIAMMember": "roles/cloudkms.admin",
     "projects.IAMMember": "roles/resourcemanager.projectIamAdmin",
@@ -389,15 +399,25 @@ def test_the_grants_equal_the_documented_table(tmp_path: Path) -> None:
     keys = {part: f"{KEY}-{part.partition('.')[0]}" for part in ("kmsKey", "registry.kmsKey", "bucket.kmsKey")}
     dev = ALL | {
         "kmsKey": keys["kmsKey"],
-        "registry": {**ALL["registry"], "kmsKey": keys["registry.kmsKey"]},
+        "registry": {
+            **ALL["registry"],
+            "kmsKey": keys["registry.kmsKey"],
+            "alsoRead": ["projects/images/locations/us/repositories/trainers"],
+        },
         "bucket": {"kmsKey": keys["bucket.kmsKey"]},
+        "network": {
+            "attachment": {"subnetwork": "projects/net/regions/europe-west4/subnetworks/jobs", "dnsPeering": [ZONE]}
+        },
     }
     prod = {
         "registry": {"existing": "projects/acme-dev/locations/europe-west4/repositories/theirs"},
         "identity": {"existing": theirs},
         "bucket": {"existing": "theirs"},
     }
-    found = [list(build_foundation_graph(settings(tmp_path, **stack)).inputs.values()) for stack in (dev, prod)]
+    found = [
+        list(build_foundation_graph(settings(tmp_path, jobs, **stack)).inputs.values())
+        for jobs, stack in ((JOBS + GRANTED, dev), (JOBS, prod))
+    ]
     on = {key: f"`{part}`" for part, key in keys.items()} | {
         "team-dev": "the repository",
         "acme-dev": "the project",
@@ -408,6 +428,10 @@ def test_the_grants_equal_the_documented_table(tmp_path: Path) -> None:
         "hf-token": "`identity.secrets`",
         "pip-token": "`builder.cloudBuild.secrets`",
         "dns-host": "`targetProject` of each `dnsPeering`",
+        "net": "the host project of a `subnetwork`",
+        "trainers": "each of `registry.alsoRead`",
+        "data-of-others": "the bucket of `data` with `grant`",
+        "orders": "the table of `data` with `grant`",
         f"projects/-/serviceAccounts/{theirs}": "an `identity.existing` of another project",
     }
     who = access_page.principals("123456789012", "acme-dev", "team-dev") | {
@@ -415,7 +439,9 @@ def test_the_grants_equal_the_documented_table(tmp_path: Path) -> None:
         f"serviceAccount:{theirs}": "training account",
     }
     granted = access_page.made(found[0], who, on)
-    reader = {grant for grant in access_page.grants() if grant[0] == "roles/artifactregistry.reader"}
+    # On the page, what is only with something else says so.
+    rows = {(role, to, place.partition(", with ")[0]) for role, to, place in access_page.grants()}
+    reader = {row for row in rows if row[0] == "roles/artifactregistry.reader" and row[2] == "the repository"}
     of_prod = access_page.made(found[1], who, on | {"theirs": "what exists"})
     assert of_prod == {
         *((role, to, "what exists") for role, to, _ in reader),
@@ -426,7 +452,7 @@ def test_the_grants_equal_the_documented_table(tmp_path: Path) -> None:
         ("roles/aiplatform.customCodeServiceAgent", "Custom Code agent", "the project"),
         ("roles/iam.serviceAccountTokenCreator", "Vertex AI agent", "an `identity.existing` of another project"),
     }
-    assert granted | {grant for grant in of_prod if not grant[2].endswith("what exists")} == access_page.grants()
+    assert granted | {grant for grant in of_prod if not grant[2].endswith("what exists")} == rows
 
 
 def test_options_of_the_caller_apply_to_all_resources(tmp_path: Path) -> None:

@@ -60,7 +60,27 @@ def test_an_attachment_is_created_in_a_subnetwork() -> None:
     assert (inputs["name"], inputs["subnetworks"]) == ("training", ["sub"])
     name = "projects/acme/regions/europe-west4/networkAttachments/training"
     assert made.fields == {"pscInterfaceConfig": {"networkAttachment": name, "dnsPeeringConfigs": [zone]}}
-    assert (made.dns_projects, made.attachment_project) == (("dns-host",), "acme")
+    assert (made.dns_projects, made.attachment_project, made.host_project) == (("acme", "dns-host"), "acme", None)
     found, made = network({"attachment": {"existing": THEIRS}})
     assert set(found.inputs) == {"JobNetwork/net"}
     assert made.attachment_project == "host"
+
+
+@pytest.mark.parametrize(
+    "subnetwork",
+    [
+        "projects/net-host/regions/europe-west4/subnetworks/jobs",
+        "https://www.googleapis.com/compute/v1/projects/net-host/regions/europe-west4/subnetworks/jobs",
+    ],
+)
+def test_a_subnetwork_of_a_shared_vpc_needs_its_host(subnetwork: str) -> None:
+    zone: shapes.DnsPeering = {"domain": "corp.", "targetProject": "dns-host", "targetNetwork": "n"}
+    attachment: shapes.Attachment = {"subnetwork": subnetwork, "dnsPeering": [zone]}
+    _, made = network({"attachment": attachment})
+    assert (made.host_project, made.dns_projects) == ("net-host", ("acme", "dns-host", "net-host"))
+    _, made = network({"attachment": {"subnetwork": subnetwork}})
+    assert (made.host_project, made.dns_projects) == ("net-host", ())
+    _, made = network({"attachment": {**attachment, "grant": False}})
+    assert (made.host_project, made.dns_projects) == (None, ("acme",))
+    _, made = network({"attachment": {"subnetwork": subnetwork.replace("net-host", "acme")}})
+    assert made.host_project is None

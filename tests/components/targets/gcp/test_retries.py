@@ -34,7 +34,7 @@ class Engine:
         errors: list[str] = []
         while self.clock.now - 1000 < refused_seconds:
             errors.insert(0, refusal)
-            arguments: Any = SimpleNamespace(name="trainer", errors=errors)
+            arguments: Any = SimpleNamespace(name="trainer", type="gcp:storage/bucket:Bucket", errors=errors)
             if not asyncio.run(project._await_retry(arguments)):
                 return False
         return True
@@ -74,3 +74,30 @@ def test_a_wait_is_told_each_minute(engine: Engine) -> None:
 def test_a_mistake_is_not_waited_for(engine: Engine) -> None:
     assert not engine.create("Error 404: The specified bucket does not exist., notFound")
     assert not engine.told and not engine.clock.naps
+
+
+@pytest.mark.parametrize(
+    ("refusal", "advice"),
+    [
+        ("Error 403: Policy update access denied., forbidden", "roles/storage.admin on the project, or the bucket"),
+        (
+            "Error 403: x does not have storage.buckets.create access to the Google Cloud project., forbidden",
+            "roles/storage.admin on the project, or the bucket",
+        ),
+        (
+            "Error 403: Request is prohibited by organization's policy. vpcServiceControlsUniqueIdentifier: x",
+            "perimeter",
+        ),
+        ("Error 412: 'us-east1' violates constraint 'constraints/gcp.resourceLocations'", "gcp.resourceLocations"),
+    ],
+)
+def test_a_refusal_of_access_says_what_to_do(engine: Engine, refusal: str, advice: str) -> None:
+    assert not engine.create(refusal)
+    (line,) = engine.told
+    assert line.startswith("warn: trainer: ") and advice in line
+    assert not engine.clock.naps
+
+
+def test_a_limit_of_requests_is_no_missing_role(engine: Engine) -> None:
+    assert not engine.create("Error 403: Quota exceeded for quota metric 'Write requests'., rateLimitExceeded")
+    assert not engine.told
