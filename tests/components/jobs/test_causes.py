@@ -150,7 +150,7 @@ def test_paths_and_arguments_have_their_causes(line: str, cause: str) -> None:
             "the quota aiplatform.googleapis.com/custom_model_training_l4 is used up: ",
         ),
         (
-            "403 Access Denied: Table sales:eu.orders: Permission bigquery.tables.getData denied on table sales:eu.orders",
+            "403 Access Denied: Table s:eu.orders: Permission bigquery.tables.getData denied on table s:eu.orders",
             "the job's account lacks bigquery.tables.getData: let the stack grant it by grant: true at the data",
         ),
         (
