@@ -410,7 +410,7 @@ class Checks:
         from ..targets.gcp.project import required_apis
 
         policy = self._policy("gcp.restrictServiceUsage")
-        for api in sorted(required_apis(self._needs.cloud) & {*_RESTRICTED}):
+        for api in sorted(required_apis(self._needs.cloud, self._needs.granted) & {*_RESTRICTED}):
             if not allows(policy, {f"{api}.googleapis.com"}):
                 yield found("service-refused", api=f"{api}.googleapis.com", **self._ids)
 

@@ -192,7 +192,8 @@ class Needs:
         cloud, own = self.cloud, self.own
         identity, bucket = cloud["identity"], cloud["bucket"]
         bucket_place = Place("bucket", self.bucket) if "existing" in bucket else own
-        kinds = ["projects.Service", "iam.WorkloadIdentityServiceAgent", "vertex-training.Ledger"]
+        kinds = ["projects.Service", "vertex-training.Ledger"]
+        kinds += ["iam.WorkloadIdentityServiceAgent"] if identity.get("createAgents", True) else []
         if identity.get("agentRoles", True) or self.created_accounts:
             kinds.append("projects.IAMMember")
         if self.created_accounts:
@@ -230,10 +231,30 @@ class Needs:
             host = Place("project", self.peering["network"].split("/")[1])
             yield "compute.GlobalAddress", host
             yield "servicenetworking.Connection", host
-        for zone in self.attachment.get("dnsPeering", []):
-            yield "projects.IAMMember", Place("project", zone["targetProject"])
+        for name in cloud["registry"].get("alsoRead", []):
+            yield "artifactregistry.RepositoryIamMember", Place("repository", name)
+        for other in sorted({uri.split("/")[2] for uri in self.granted if uri.startswith("gs://")}):
+            yield "storage.BucketIAMMember", Place("bucket", other)
+        for table in sorted(uri.removeprefix("bq://") for uri in self.granted if uri.startswith("bq://")):
+            yield "bigquery.IamMember", Place("project", table.split(".")[0])
+            yield "projects.IAMMember", own
+        yield from self._of_network()
         if self.has_foreign_account:
             yield "serviceaccount.IAMMember", Place("account", self.account)
+
+    @property
+    def granted(self) -> list[str]:
+        """The URIs of data that the stack grants; what is in its own bucket, its account reads anyway."""
+        return [uri for uri in self.settings.granted_data if not uri.startswith(f"gs://{self.bucket}/")]
+
+    def _of_network(self) -> Iterator[tuple[str, Place]]:
+        zones, is_granted = self.attachment.get("dnsPeering", []), self.attachment.get("grant", True)
+        if zones:
+            yield "projects.IAMMember", self.own
+        if is_granted:
+            yield from (("projects.IAMMember", Place("project", zone["targetProject"])) for zone in zones)
+            if self.subnetwork and self.network_project:
+                yield "projects.IAMMember", Place("project", self.network_project)
 
     def _of_jobs(self) -> Iterator[str]:
         jobs = self.settings.jobs

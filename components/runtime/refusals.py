@@ -18,7 +18,7 @@ class Role(NamedTuple):
     role: str
     on: str
     permissions: Mapping[str, str]
-    at: Literal["resource", "account", "builder", "pool"] = "resource"
+    at: Literal["resource", "account", "builder", "pool", "subnetwork"] = "resource"
 
 
 _POLICIES = "resourcemanager.projects.getIamPolicy resourcemanager.projects.setIamPolicy"
@@ -29,7 +29,7 @@ _VERTEX_JOBS = {
 _LISTS = "aiplatform.customJobs.list"
 _ACT_AS = "iam.serviceAccounts.actAs"
 _IMAGE, _PACKAGE = "vertex-training.TrainingImage", "vertex-training.PythonPackage"
-_NETWORK = "the project of the network, and that of a `subnetwork`"
+_NETWORK = "the project of the network"
 DEPLOYER = (
     Role(
         "roles/serviceusage.serviceUsageAdmin",
@@ -112,6 +112,12 @@ DEPLOYER = (
             "servicenetworking.Connection": "servicenetworking.services.addPeering",
             "compute.NetworkAttachment": "compute.networkAttachments.create compute.subnetworks.use",
         },
+    ),
+    Role(
+        "roles/compute.networkUser",
+        "the subnetwork of a Shared VPC",
+        {"compute.NetworkAttachment": "compute.subnetworks.use"},
+        "subnetwork",
     ),
     Role(
         "roles/aiplatform.user",

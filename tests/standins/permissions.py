@@ -117,6 +117,7 @@ ROLES: Mapping[str, tuple[str, ...]] = {
         "compute.subnetworks.use",
         "servicenetworking.services.addPeering",
     ),
+    "roles/compute.networkUser": (*_PROJECT, "compute.networks.use", "compute.subnetworks.use"),
     "roles/aiplatform.user": (
         *_PROJECT,
         "aiplatform.tensorboards.create",
@@ -202,7 +203,7 @@ def places_of(inputs: Mapping[str, Any]) -> dict[str, str]:
         if key in inputs and "project" not in inputs:
             places[key] = inputs[key]
     if subnetworks := inputs.get("subnetworks"):
-        places["subnetwork"] = _owner(subnetworks[0]) or inputs["project"]
+        places["subnetwork"] = subnetworks[0]
     named = next(filter(None, map(_owner, places.values())), "") if "project" not in inputs else inputs["project"]
     return {"project": by_number.get(named, named), **places}
 

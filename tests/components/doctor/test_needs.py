@@ -12,7 +12,7 @@ from vertex_training.stack import Images, Jobs, Packages, Schedules, Sources
 
 from tests import access_page
 from tests.components.targets.gcp.graph import Graph, graph
-from tests.components.targets.gcp.test_foundation import ALL, JOBS, KEY, STACKS, settings, short_module
+from tests.components.targets.gcp.test_foundation import ALL, GRANTED, JOBS, KEY, STACKS, ZONE, settings, short_module
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 NIGHTLY = """\
@@ -33,7 +33,22 @@ FOREIGN_KEY = {"registry": {"project": "images", "kmsKey": f"{KEY}-images"}, "km
 SCHEDULERS = {"scheduling": {"scheduler": {"existing": "s@acme-dev.iam.gserviceaccount.com"}, "workflow": {}}}
 ATTACHED = {"network": {"attachment": {"existing": "projects/host/regions/europe-west4/networkAttachments/a"}}}
 OWN_BUILDER = {"builder": {"cloudBuild": {"serviceAccount": "b@acme-dev.iam.gserviceaccount.com"}}}
-MORE: list[dict[str, Any]] = [THEIRS, FOREIGN_KEY, SCHEDULERS, {**THEIRS, **SCHEDULERS}, ATTACHED, OWN_BUILDER]
+SUBNETWORK = "projects/net-host/regions/europe-west4/subnetworks/jobs"
+ELSEWHERE: list[dict[str, Any]] = [
+    {"network": {"attachment": {"subnetwork": SUBNETWORK, "dnsPeering": [ZONE], **grant}}}
+    for grant in ({}, {"grant": False})
+]
+UNASKED = {"identity": {"createAgents": False}}
+MORE: list[dict[str, Any]] = [
+    *ELSEWHERE,
+    UNASKED,
+    THEIRS,
+    FOREIGN_KEY,
+    SCHEDULERS,
+    {**THEIRS, **SCHEDULERS},
+    ATTACHED,
+    OWN_BUILDER,
+]
 
 
 def place_of(kind: str, inputs: dict[str, Any], needs: Needs) -> Place:
@@ -48,7 +63,13 @@ def place_of(kind: str, inputs: dict[str, Any], needs: Needs) -> Place:
         return own if account in created else Place("account", account.rpartition("/")[2])
     if kind.startswith("artifactregistry.") or kind.endswith("TrainingImage"):
         assert needs.repository
+        if inputs.get("project") == "images" and needs.repository_project != "images":  # of `alsoRead`
+            return Place(
+                "repository", f"projects/images/locations/{inputs['location']}/repositories/{inputs['repository']}"
+            )
         return needs.repository
+    if "tableId" in inputs:
+        return Place("project", inputs["project"])
     if kind in ("storage.BucketIAMMember", "vertex-training.PythonPackage"):
         bucket = inputs.get("bucket", needs.bucket)
         return own if bucket == "acme-dev-team-dev" else Place("bucket", bucket)
@@ -67,7 +88,7 @@ def registered(made: Graph, needs: Needs) -> set[tuple[str, Place]]:
     return found
 
 
-@pytest.mark.parametrize("jobs", [JOBS, JOBS + NIGHTLY], ids=["jobs", "schedules"])
+@pytest.mark.parametrize("jobs", [JOBS, JOBS + NIGHTLY, JOBS + GRANTED], ids=["jobs", "schedules", "data"])
 @pytest.mark.parametrize("stack", [*STACKS, {"network": ALL["network"]}, *MORE])
 def test_needs_are_what_the_program_registers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stack: dict[str, Any], jobs: str

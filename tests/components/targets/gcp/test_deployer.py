@@ -69,7 +69,8 @@ PLACES = {
     "each table of `data` with `grant`": ["sales.eu.orders"],
     "each key": [KEY],
     "each of `identity.secrets`, and of `builder.cloudBuild.secrets`": ["hf-token"],
-    "the project of the network, and that of a `subnetwork`": ["{project}", "net-host", "777"],
+    "the project of the network": ["{project}", "777"],
+    "the subnetwork of a Shared VPC": [SUBNETWORK],
 }
 """What the page calls each place, and what that is in these stacks."""
 
