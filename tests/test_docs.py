@@ -91,7 +91,7 @@ def test_pages_agree_on_the_roles_of_previews() -> None:
     access, ci = ((DOCS / f"{page}.md").read_text() for page in ("access", "ci"))
     needed = access[access.index("A preview reads the state backend") :]
     granted = ci[ci.index("- `PREVIEWER` only reads") : ci.index("Set the variables")]
-    roles = {"roles/cloudquotas.viewer", "roles/cloudkms.cryptoKeyDecrypter"}
+    roles = {"roles/cloudquotas.viewer", "roles/cloudkms.cryptoKeyDecrypter", "roles/browser"}
     assert set(re.findall(r"`(roles/\S+)`", needed)) == roles
     # The state is in a bucket there.
     assert set(re.findall(r"`(roles/\S+)`", granted)) == {*roles, "roles/storage.objectViewer"}
