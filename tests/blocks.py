@@ -26,7 +26,7 @@ PAGES = sorted(
 """Those that are written by hand; tests/tools/test_reference.py compares the others with the code."""
 PROGRAMS = (
     *("docker", "gcloud", "make", "pip", "pulumi", "python", "python3", "vertex-emulator", "vertex-training"),
-    *("awk", "curl", "git", "id", "jq", "rm", "sleep", "stat", "tensorboard"),
+    *("awk", "bq", "curl", "git", "id", "jq", "rm", "sleep", "stat", "tensorboard"),
 )
 """What commands of pages may start."""
 _REAL = ("cat", "mkdir", "sh", "timeout")

@@ -21,7 +21,8 @@ from vertex_emulator.cli import options
 BLOCKS = [block for page in PAGES for block in blocks(page)]
 NOT_RUN = {
     "asks Google Cloud, or installs from the network": r"pip install|pulumi (install|new)|prices --update"
-    r"|gcloud (auth|services)|gcp:|gcpkms:|--project[ =]acme|--stack[ =]dev|gs://acme|--location=|gcloud ai .*--filter",
+    r"|gcloud (auth|services|projects|artifacts)|--region=REGION|gcp:|gcpkms:|--project[ =]acme|--stack[ =]dev"
+    r"|gs://acme|--location=|gcloud ai .*--filter",
     "lasts for minutes: tests/engine and tests/components/rehearsal do the same": r"make (up|test|-s template)"
     r"|pulumi up|vertex-training (run|rehearse)",
     "is about a stack, a job or a file of the reader's": r"pulumi (config|stack|state|preview|import)"
