@@ -249,7 +249,7 @@ def inject(root: Path, options: Namespace) -> list[str]:
     fault = faults.InjectedFault.parse(fields)
     known = send(require_endpoint(root), FAULTS_PATH, fault.to_json()).get("known")
     if known:
-        note(f"no job so far is called {fault.name}{did_you_mean(fault.name, known)}; the fault waits for one")
+        note(f"the fault waits for a job: none so far is called {fault.name}{did_you_mean(fault.name, known)}")
     hint = [_DEBUG_HINT.format(port=fault.port or faults.DEFAULT_DEBUG_PORT)] if fault.kind == "debug" else []
     return [f"injected {faults.describe_fault(fault.to_json(), fault.count)}", *hint]
 

@@ -100,9 +100,9 @@ def missing_bucket(lines: Iterable[str], tree: BucketTree) -> Iterator[str]:
         buckets = {entry.name for entry in islice(entries, _MAX_ENTRIES) if is_bucket(entry.name)}
     for name in [name for name in named if is_bucket(name) and name not in buckets][:_MAX_NAMES]:
         yield (
-            f"{FOUND_HERE}there is no bucket {name}{did_you_mean(name, buckets)}; below /gcs are buckets that exist, "
-            "here and on Vertex AI, and writing makes none: correct the name, or make the bucket before the job starts "
-            f"(gcloud storage buckets create gs://{name}; in a rehearsal, a folder of that name in --inputs)"
+            f"{FOUND_HERE}there is no bucket {name}, and writing below /gcs makes none, here and on Vertex AI: correct "
+            f"the name, or make the bucket before the job starts (gcloud storage buckets create gs://{name}; in a "
+            f"rehearsal, a folder of that name in --inputs){did_you_mean(name, buckets)}"
         )
 
 
