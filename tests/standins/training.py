@@ -1,6 +1,7 @@
 """A server in place of the emulator: it keeps jobs and schedules, and runs nothing.
 
-A job has the state that its display name ends with: `train-running` is JOB_STATE_RUNNING, and stays so.
+A job has the state that its display name ends with: `train-running` is JOB_STATE_RUNNING, and stays so. Others have
+`other_state`.
 """
 
 import fcntl
@@ -36,6 +37,7 @@ class Training(ThreadingHTTPServer):
         self.schedules: dict[str, dict[str, Any]] = {}
         self.calls: list[tuple[str, str]] = []
         self.listing = True
+        self.other_state = "PENDING"
         self.numbers = itertools.count(1000)
         self.guard = threading.Lock()
         data.mkdir(mode=0o700, exist_ok=True)
@@ -111,7 +113,7 @@ class _Handler(BaseHTTPRequestHandler):
             known = state.lower() in STATES and not (prefix == "PIPELINE" and state == "QUEUED")
             time = f"2026-01-01T00:00:00.{number:06}Z"
             job = {**body, "name": name, "createTime": time, "updateTime": time}
-            job["state"] = f"{prefix}_STATE_{state if known else 'PENDING'}"
+            job["state"] = f"{prefix}_STATE_{state if known else self.server.other_state}"
             self.server.jobs[name] = job
             self.server.calls.append(("POST", name))
         return self._answer(200, job)

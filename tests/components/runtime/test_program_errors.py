@@ -105,11 +105,11 @@ class Half(pulumi.ComponentResource):
         super().__init__("team:index:Half", "half", {"value": value})
 
 
-def program(place: str, fail: Callable[[Any], Any]) -> Callable[[], None]:
+def program(place: str, fail: Callable[[Any], Any], make_ground: Callable[[], Any] = Ground) -> Callable[[], None]:
     """A program that fails at a place, with all that may stand behind it."""
 
     def make() -> None:
-        ground = Ground()
+        ground = make_ground()
         first, refused = job("a", ground), job("refused", ground)
         broken = PLACES[place](first.run.apply(fail), ground)
         behind = pulumi.ResourceOptions(depends_on=[broken])
