@@ -15,7 +15,6 @@ those that are killed it also answers some requests with 503, late, or not at al
 when what is left is not what is declared.
 """
 
-import argparse
 import os
 import random
 import re
@@ -35,6 +34,7 @@ from typing import Any
 import requests
 
 from tests.engine.project import Project
+from tests.faults.command import kills_parser, verdict
 from tests.faults.engine_load import COLLECTIONS, DeclaredJobs, setting_of
 from tests.vertex_emulator.running import PATIENCE_SECONDS, until
 
@@ -247,10 +247,8 @@ def descendants(parent: int) -> Iterator[tuple[int, str]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser("python -m tests.faults.engine_kills", description=__doc__.splitlines()[0])
-    parser.add_argument("--kills", type=int, default=100)
+    parser = kills_parser("tests.faults.engine_kills", __doc__, 100)
     parser.add_argument("--jobs", type=int, default=JOBS)
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--same-again", action="store_true", help="go on with what was killed, without --refresh")
     parser.add_argument("--faulty-api", action="store_true", help="with a limit a minute, 503s, lost and late answers")
     options = parser.parse_args()
@@ -262,10 +260,7 @@ def main() -> int:
         for what, count in sorted(counter.items()):
             print(f"  {count:4} {what}")
     print(f"  {len(report.named):4} jobs named that stay")
-    for line in report.wrong:
-        print(f"WRONG {line}")
-    print("something is wrong" if report.wrong else "after each clean run exactly the declared jobs were there")
-    return 1 if report.wrong else 0
+    return verdict(report.wrong, "after each clean run exactly the declared jobs were there")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ Nothing may be lost and nothing doubled: every job ends as in the undisturbed ru
 output was written once, and no container or network is left. Docker is needed. The exit code is 1 on a difference.
 """
 
-import argparse
 import json
 import random
 import shutil
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults.client import PatientClient
+from tests.faults.command import kills_parser, verdict
 from tests.faults.load import Item, items, traces
 from tests.vertex_emulator.preloaded import ForkedProcess
 from tests.vertex_emulator.running import PATIENCE_SECONDS, command, until
@@ -179,10 +179,7 @@ def list_leftovers(emulator_id: str) -> list[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser("python -m tests.faults.kills", description=__doc__.splitlines()[0])
-    parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
+    options = kills_parser("tests.faults.kills", __doc__, 200).parse_args()
     disturbed, undisturbed, differences = compare(options.kills, options.seed)
     early = disturbed.kills_ready.count(False)
     print(f"seed {options.seed}: {len(disturbed.kills_ready)} kills, {early} of them while it was starting;", end=" ")
@@ -192,10 +189,7 @@ def main() -> int:
     starts = disturbed.traces["starts"]
     print(f"{sum(starts.values())} starts of {len(starts)} replicas, {len(disturbed.traces['outputs'])} outputs")
     print(f"{disturbed.seconds:.0f} s disturbed, {undisturbed.seconds:.0f} s undisturbed")
-    for line in differences:
-        print(f"DIFFERENT {line}")
-    print("different from the undisturbed run" if differences else "equal to the undisturbed run, nothing left over")
-    return 1 if differences else 0
+    return verdict(differences, "equal to the undisturbed run, nothing left over")
 
 
 if __name__ == "__main__":

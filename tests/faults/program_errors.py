@@ -22,6 +22,7 @@ from pathlib import Path
 from tests.components.runtime.test_program_errors import CASES, ERRORS, PLACES
 from tests.engine import preloaded_python
 from tests.engine.project import CHECKOUT, Project
+from tests.faults.command import verdict
 from tests.standins import training
 from tools.setup.sdks import SHA256, folder_of
 
@@ -152,10 +153,7 @@ def main() -> int:
     options = parser.parse_args()
     cases = CASES if options.all else some_cases()
     wrong = [line for sdk in options.sdk or SDKS for line in check(sdk, cases)]
-    for line in wrong:
-        print(f"WRONG {line}")
-    print("something is wrong" if wrong else f"{len(cases)} cases with each SDK: errors are shown, states are whole")
-    return 1 if wrong else 0
+    return verdict(wrong, f"{len(cases)} cases with each SDK: errors are shown, states are whole")
 
 
 if __name__ == "__main__":

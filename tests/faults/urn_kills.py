@@ -7,7 +7,6 @@ again, and after the next `up` the state has each of them once. No Docker is nee
 when a job was touched.
 """
 
-import argparse
 import os
 import random
 import shutil
@@ -19,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tests.engine.moving.project import KINDS, Moving, job, serve
+from tests.faults.command import kills_parser, verdict
 from tests.faults.engine_kills import PROVIDER, descendants
 from tests.standins import training
 
@@ -85,15 +85,8 @@ def _disturb(moving: Moving, dice: random.Random) -> str | None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser("python -m tests.faults.urn_kills", description=__doc__.splitlines()[0])
-    parser.add_argument("--kills", type=int, default=10)
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
-    wrong = kill(options.kills, options.seed)
-    for line in wrong:
-        print(f"WRONG {line}")
-    print("something is wrong" if wrong else "no job was cancelled, deleted or submitted again")
-    return 1 if wrong else 0
+    options = kills_parser("tests.faults.urn_kills", __doc__, 10).parse_args()
+    return verdict(kill(options.kills, options.seed), "no job was cancelled, deleted or submitted again")
 
 
 if __name__ == "__main__":
