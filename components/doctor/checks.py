@@ -159,7 +159,7 @@ class Checks:
         ids = {"project": owner, "member": agent}
         if "existing" in self._needs.attachment:
             yield from self._ungranted("attachment-grant", agent, owner, **ids)
-        elif place := self._needs.subnetwork:
+        elif (place := self._needs.subnetwork) and not self._needs.attachment.get("grant", True):
             policy = self._cloud.get("compute", f"{place.name}/getIamPolicy", place)
             if agent not in members_of(policy):
                 ids |= {"name": place.parts["subnetworks"], "region": self._needs.region}

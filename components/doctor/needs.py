@@ -113,8 +113,11 @@ class Needs:
 
     @property
     def read_uris(self) -> dict[str, str]:
-        """The `gs://` and `bq://` URIs that jobs read as their account, each with what has it."""
-        uris = {each.uri: f"data.{each.name}" for each in self.settings.data.values()}
+        """The `gs://` and `bq://` URIs that jobs read as their account, each with what has it.
+
+        Not those that the stack grants.
+        """
+        uris = {each.uri: f"data.{each.name}" for each in self.settings.data.values() if not each.is_granted}
         for training, pool in self._pools():
             for uri in pool.get("pythonPackageSpec", {}).get("packageUris", ()):
                 uris.setdefault(uri, training)

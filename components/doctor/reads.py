@@ -46,8 +46,9 @@ class Reads:
             if (match := _IMAGE.match(image)) and match["project"] not in (self.needs.project, *_GOOGLES):
                 name = "projects/{project}/locations/{location}/repositories/{repository}".format(**match.groupdict())
                 repositories.setdefault(name, image)
-        granted = self.needs.repository.name if self.needs.repository else ""
-        yield from (partial(self._repository, *each) for each in repositories.items() if each[0] != granted)
+        granted = {*self.needs.cloud["registry"].get("alsoRead", [])}
+        granted |= {self.needs.repository.name} if self.needs.repository else set()
+        yield from (partial(self._repository, *each) for each in repositories.items() if each[0] not in granted)
 
     def _bucket(self, bucket: str, user: str) -> Iterator[Finding]:
         place, member = Place("bucket", bucket), f"serviceAccount:{self.needs.account}"

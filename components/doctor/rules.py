@@ -392,7 +392,8 @@ RULES = {
     ),
     "data-unreadable": Rule(
         "data",
-        "no policy of gs://{bucket} or of its project lets {member} read it, as {user} does; a group may",
+        "no policy of gs://{bucket} or of its project lets {member} read it, as {user} does; a group may. `grant: "
+        "true` in `data` lets the stack grant it",
         "gcloud storage buckets add-iam-policy-binding gs://{bucket} --member={member} "
         "--role=roles/storage.objectViewer",
         "jobs then read the whole bucket",
@@ -400,7 +401,8 @@ RULES = {
     ),
     "table-unreadable": Rule(
         "data",
-        "no policy of {table} or of its project lets {member} read it, as {user} does; a group may",
+        "no policy of {table} or of its project lets {member} read it, as {user} does; a group may. `grant: true` in "
+        "`data` lets the stack grant it",
         "bq add-iam-policy-binding --member={member} --role=roles/bigquery.dataViewer --table=true {table}",
         level="cannot tell",
     ),

@@ -61,6 +61,12 @@ ITS_AGENT = "serviceAccount:service-999999@gcp-sa-artifactregistry.iam.gservicea
 IMAGES = "projects/images-project/locations/us/repositories/shared"
 TABLE = "projects/acme/datasets/sales/tables/orders"
 DATA: dict[str, Any] = {"data": {"train": {"uri": "gs://acme/train/*"}, "orders": {"uri": "bq://acme.sales.orders"}}}
+GRANTED: dict[str, Any] = {
+    "data": {name: {**each, "grant": True} for name, each in DATA["data"].items()},
+    "registry": {"alsoRead": [IMAGES]},
+    "images": {"theirs": {"uri": "us-docker.pkg.dev/images-project/shared/train:1"}},
+    "network": {"attachment": {"subnetwork": "projects/host-project/regions/europe-west4/subnetworks/jobs"}},
+}
 RESERVATION = "projects/acme-dev/zones/europe-west4-b/reservations/h200"
 RESERVED: dict[str, Any] = {
     "customJobs": {
@@ -83,7 +89,8 @@ RESERVED: dict[str, Any] = {
         }
     }
 }
-SHARED = {"network": {"attachment": {"subnetwork": "projects/host-project/regions/europe-west4/subnetworks/jobs"}}}
+HOSTED = "projects/host-project/regions/europe-west4/subnetworks/jobs"
+SHARED: dict[str, Any] = {"network": {"attachment": {"subnetwork": HOSTED, "grant": False}}}
 OWN: dict[str, list[tuple[str, str]]] = {
     "projects/acme-dev": [
         ("roles/logging.logWriter", f"serviceAccount:{ACCOUNT}"),
@@ -613,8 +620,8 @@ def changes(project: GoogleProject) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(
     "stack",
-    [{}, EXISTING, ATTACHED, OTHERS_KEY, {**DATA, **EXISTING}, RESERVED],
-    ids=["plain", "existing", "attached", "key", "data", "reserved"],
+    [{}, EXISTING, ATTACHED, OTHERS_KEY, {**DATA, **EXISTING}, RESERVED, GRANTED],
+    ids=["plain", "existing", "attached", "key", "data", "reserved", "granted"],
 )
 def test_a_healthy_project_is_one_line(
     project: GoogleProject, tmp_path: Path, capsys: pytest.CaptureFixture[str], stack: dict[str, Any]
