@@ -107,7 +107,8 @@ def closest_name(name: str, known_names: Iterable[str]) -> str | None:
     begun = [each for each in known_names if name and each.startswith((f"{name}_", f"{name}-"))]
     if len(begun) == 1:
         return begun[0]
-    same = [each for each in known_names if _model(name) & _model(each)]
+    family = re.split("[-_]", name.upper())[0]  # else a region is any other of its number
+    same = [each for each in known_names if _model(name) & _model(each) and family in re.split("[-_]", each.upper())]
     if len(same) == 1:
         return same[0]
     folded = {candidate.lower(): candidate for candidate in sorted(same or known_names)}
