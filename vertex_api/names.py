@@ -117,8 +117,12 @@ def closest_name(name: str, known_names: Iterable[str]) -> str | None:
 
 
 def _model(name: str) -> set[str]:
-    """Return the words of a name that have both letters and digits, such as `T4` in `NVIDIA_TESLA_T4`."""
-    return {word for word in re.split("[-_]", name.upper()) if re.search("[A-Z]", word) and re.search("[0-9]", word)}
+    """Return the words of a name that have digits and a few letters, such as `T4` in `NVIDIA_TESLA_T4`.
+
+    The last word of a region has more letters.
+    """
+    words = re.split("[-_]", name.upper())
+    return {word for word in words if 0 < len(re.findall("[A-Z]", word)) < 4 and re.search("[0-9]", word)}
 
 
 def _next_size(name: str, known_names: Iterable[str]) -> str | None:
