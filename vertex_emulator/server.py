@@ -22,6 +22,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from vertex_api import __version__
 from vertex_emulator.api.routes import Api, unimplemented, unserved
@@ -34,13 +35,15 @@ from vertex_emulator.gcs import routes as gcs_routes
 from vertex_emulator.http.connection import HttpServer, Limits, Listener, can_identify_users, raise_file_limit
 from vertex_emulator.http.responses import error_response
 from vertex_emulator.http.security import Access, SecurityMiddleware, ensure_token, is_loopback
+from vertex_emulator.inside.door import Door
+from vertex_emulator.inside.entries import EntryWriter
 from vertex_emulator.page.routes import Page
 from vertex_emulator.replicas import daemon
 from vertex_emulator.replicas.containers import ContainerSettings
 from vertex_emulator.replicas.executor import Executor
 from vertex_emulator.scheduling.custom_job import Hooks
 from vertex_emulator.scheduling.scheduler import Scheduler, WorkQueue
-from vertex_emulator.secrets import SecretServer, SecretValues
+from vertex_emulator.secrets import SecretValues
 from vertex_emulator.times import format_time, now_ns
 
 _MIN_CAPACITY = 4
@@ -112,15 +115,17 @@ class Server(HttpServer):
         queue = WorkQueue()
         self._executor = Executor(_emulator_id(database), queue.add, settings)
         token = ensure_token(data.token)
-        self._secrets = SecretServer(database, self._executor, SecretValues(data.secrets), token, files)
         self._debug_ports = DebugPorts(database, self._executor)
-        hooks = Hooks(self._secrets.variables, self._debug_ports.open, self._debug_ports.close)
+        hooks = Hooks(lambda job: self._door.variables(job), self._debug_ports.open, self._debug_ports.close)
         capacity = max(_MIN_CAPACITY, os.cpu_count() or 1)
         self._scheduler = Scheduler(database, self._executor, data, queue, capacity, hooks)
         self._api = Api(database, self._executor, data, capacity, self._scheduler.wake, self._endpoint.url)
 
-        app = _App(self._api, Access(token), host if allow_remote else None).asgi()
-        super().__init__(app, Limits().within(files), timeout_graceful_shutdown=int(_STOP_SECONDS))
+        app = _App(self._api).asgi()
+        values, entries = SecretValues(data.secrets), EntryWriter(database)
+        self._door = Door(database, self._executor, values, entries, token, files, app)
+        secured = SecurityMiddleware(app, __version__, Access(token), host if allow_remote else None)
+        super().__init__(secured, Limits().within(files), timeout_graceful_shutdown=int(_STOP_SECONDS))
 
     def serve_until_stopped(self) -> None:
         """Serve until SIGTERM, SIGINT or a request to stop, and end in an orderly way."""
@@ -136,7 +141,7 @@ class Server(HttpServer):
         self._api.schedule_loop.stop(_STOP_SECONDS)
         self._scheduler.stop(_STOP_SECONDS)
         # Whoever starts next, while this process may still end, gets the ports that containers and debuggers know.
-        self._secrets.stop(_STOP_SECONDS)
+        self._door.stop(_STOP_SECONDS)
         self._debug_ports.stop()
         _remove_firewall_rules(self._executor)
         _log.info("stopped; containers keep running, and the next start finds them")
@@ -146,7 +151,7 @@ class Server(HttpServer):
         await super().startup(sockets)
 
         # Whoever finds the endpoint may use the other ports too.
-        self._secrets.resume()
+        self._door.resume()
         self._debug_ports.resume()
         self._endpoint.write(self._data.endpoint)
         self._scheduler.start()
@@ -254,16 +259,11 @@ def _emulator_id(database: Database) -> str:
 
 @dataclass(frozen=True)
 class _App:
-    """The ASGI application: the API, the page, Cloud Storage and health checks, with one form of errors.
-
-    Requests may name `allowed_host` as their host, besides loopback names.
-    """
+    """The ASGI application: the API, the page, Cloud Storage and health checks, with one form of errors."""
 
     api: Api
-    access: Access
-    allowed_host: str | None
 
-    def asgi(self) -> SecurityMiddleware:
+    def asgi(self) -> ASGIApp:
         """Return the ASGI application."""
         data = self.api.data
         routes = [
@@ -283,8 +283,7 @@ class _App:
             **gcs_messages.ERROR_HANDLERS,
             Exception: _internal_error,
         }
-        application = Starlette(routes=routes, exception_handlers=handlers)
-        return SecurityMiddleware(application, __version__, self.access, self.allowed_host)
+        return Starlette(routes=routes, exception_handlers=handlers)
 
     async def _health(self, _request: Request) -> Response:
         return JSONResponse({"status": "ok", "version": __version__})

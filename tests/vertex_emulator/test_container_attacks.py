@@ -37,7 +37,7 @@ routes = [line.split() for line in open("/proc/net/route")][1:]
 # On an internal network there is no default route; the bridge has the network's first address.
 networks = [int(route[1], 16) for route in routes if route[1] != "00000000"]
 gateway = socket.inet_ntoa(struct.pack(">I", socket.ntohl(networks[0]) + 1)) if networks else "172.17.0.1"
-found = {"gateway": connect(gateway, sys.argv[1]), "metadata": connect("169.254.169.254", 80)}
+found = {"gateway": connect(gateway, sys.argv[1]), "metadata": connect("169.254.169.254", 8080)}
 found.update({host: connect(host, port) for host, port in (pair.split(":") for pair in sys.argv[2:])})
 print(json.dumps({"message": "probe", **found}))
 """

@@ -30,6 +30,8 @@ ABORT = "abort"
 """The key in `scope["state"]` of a function that cuts a request's connection at once."""
 ADMIT = "admit"
 """The key in `scope["state"]` of a function by which an application says that it knows a connection's peer."""
+MEMORY = "memory"
+"""The key in `scope["state"]` of a dict in which an application keeps what it knows of a connection until its end."""
 _OPTIONS: Mapping[str, Any] = {
     "ws": "none",
     "lifespan": "off",
@@ -217,7 +219,8 @@ class Listener(socket.socket):
 class IdentifiedConnection(H11Protocol):
     """An HTTP connection whose requests have the user id of the peer, or None, in `scope["state"][PEER_USER]`.
 
-    `scope["state"][ABORT]` cuts the connection, `scope["state"][ADMIT]` says that the peer may use the server.
+    `scope["state"][ABORT]` cuts the connection, `scope["state"][ADMIT]` says that the peer may use the server,
+    `scope["state"][MEMORY]` is kept for all of its requests.
 
     The connection keeps the id. A cache by address and port would give it to the next process with the same port.
     """
@@ -234,7 +237,8 @@ class IdentifiedConnection(H11Protocol):
         """Look up the peer's user, once for all requests."""
         super().connection_made(transport)
         user_id = peer_user(transport.get_extra_info("socket"))
-        self.app_state = {**self.app_state, PEER_USER: user_id, ABORT: transport.abort, ADMIT: self._admit}
+        known: dict[str, Any] = {PEER_USER: user_id, ABORT: transport.abort, ADMIT: self._admit, MEMORY: {}}
+        self.app_state = {**self.app_state, **known}
         self.peer = (self.client[0] if self.client else "") if user_id is None else user_id
         self._is_known = is_trusted(user_id)
         self._crowd.enter(self, None if self._is_known else self.peer)

@@ -69,6 +69,7 @@ class Executor:
 
     def start(self, spec: ReplicaSpec) -> None:
         """Start a replica unless it was started before. Raises ReplicaCannotStart."""
+        self._firewall.ensure()
         name = self.container_name(spec.job, spec.replica)
         network_name, hosts = "bridge" if self._settings.egress else "none", {spec.cluster_name: "127.0.0.1"}
         if len(spec.peers) > 1:
@@ -78,7 +79,8 @@ class Executor:
             )
         elif not self._settings.egress:
             hosts[spec.hostname] = "127.0.0.1"  # there Docker gives a container no address of its own
-        self._firewall.ensure()
+        if self._settings.egress:
+            hosts |= self._firewall.names()
         if not self._call(lambda client: self._create(client, name, network_name, hosts, spec)):
             status = self._status(name)
             # Docker would run a container again that has ended already.
@@ -135,6 +137,14 @@ class Executor:
             for container in self._list(self._job_filters(job_id))
         }
         return {replica: status for replica, status in found.items() if status is not None}
+
+    def replica_at(self, address: str) -> tuple[str, Replica] | None:
+        """The job and the replica whose running container has an IP address; None if no such container is ours."""
+        for container in self._call(lambda client: client.containers(filters={"label": [f"{LABEL}={self._id}"]})):
+            networks = container["NetworkSettings"]["Networks"].values()
+            if any(network["IPAddress"] == address for network in networks):
+                return container["Labels"][f"{LABEL}.job"], containers.replica_of(container["Labels"])
+        return None
 
     def signal(self, job_id: str, replica: Replica, signal: Literal["SIGTERM", "SIGKILL"]) -> None:
         """Send a signal to a replica if it is running."""

@@ -68,8 +68,16 @@ table inet {table} {{
     ct status dnat jump refuse
     iifname "{bridge}" oifname "{bridge}" jump refuse
   }}
+  chain lead {{
+    type nat hook prerouting priority -100;
+    {led}
+  }}
 }}
 """
+_HOME = "169.254.169.254"
+"""Where Compute Engine serves a machine its metadata ("View and query VM metadata")."""
+HOME_NAMES = ("metadata.google.internal", "metadata")
+"""Its names there."""
 _log = logging.getLogger("vertex_emulator.docker")
 
 
@@ -83,7 +91,7 @@ class Firewall:
         self._mac_prefix = f"06:{emulator_id[0:2]}:{emulator_id[2:4]}"
         self._lock = threading.Lock()
         self._next_check = 0.0
-        self._admitted, self._is_outdated = "", False
+        self._admitted, self._led, self._is_outdated = "", "", False
         self.obstacle = _missing_means()
         """Why the rules cannot be set, None if they can; before the first job, as far as that is known."""
 
@@ -103,11 +111,21 @@ class Firewall:
         return str(config.get("Gateway") or ipaddress.IPv4Network(config["Subnet"])[1])
 
     def open_port(self, address: str, port: int) -> None:
-        """Set the one port of this machine that `ensure` opens to containers when it next runs."""
+        """Set the one port of this machine that `ensure` opens to containers when it next runs.
+
+        Their metadata server is there, too.
+        """
         rule = f"ip daddr {address} tcp dport {port} accept"
+        container = f"ether saddr & ff:ff:ff:00:00:00 == {self._mac_prefix}:00:00:00"
         with self._lock:
             if rule != self._admitted:
+                self._led = f"{container} ip daddr {_HOME} tcp dport 80 dnat ip to {address}:{port}"
                 self._admitted, self._is_outdated, self._next_check = rule, True, 0.0
+
+    def names(self) -> dict[str, str]:
+        """Return the addresses of the names that lead containers to that port; none if no rules do that."""
+        with self._lock:
+            return dict.fromkeys(HOME_NAMES, _HOME) if self._led and self.obstacle is None else {}
 
     def ensure(self) -> None:
         """Add the rules unless they are there or cannot be set."""
@@ -141,9 +159,8 @@ class Firewall:
         ipv4, ipv6 = (
             ", ".join(each for each in _METADATA_SERVERS if (":" in each) == is_ipv6) for is_ipv6 in (False, True)
         )
-        return _RULES.format(
-            table=self._table, prefix=self._mac_prefix, bridge=bridge, admitted=self._admitted, ipv4=ipv4, ipv6=ipv6
-        )
+        known = {"table": self._table, "prefix": self._mac_prefix, "bridge": bridge}
+        return _RULES.format(**known, admitted=self._admitted, led=self._led, ipv4=ipv4, ipv6=ipv6)
 
     def _is_bridge_here(self) -> bool:
         bridge = self._call(_bridge)

@@ -55,11 +55,12 @@ def build(
     data: DataFolder,
     host: Host,
     metric_id: str | None = None,
-    secrets: Mapping[str, str] | None = None,
+    google: Mapping[str, str] | None = None,
 ) -> ReplicaSpec:
     """Build the spec of one replica on `host`, and create its folders in the data folder.
 
-    `metric_id` is a study's first metric, `secrets` are the variables by which the job's containers find their secrets.
+    `metric_id` is a study's first metric, `google` are the variables by which
+    Google's libraries find the emulator, unless the spec has them.
     Raises ReplicaCannotStart when the bucket of its outputs or a folder of its mounts cannot be made, when a Python
     package is not in its bucket, when the texts are too long for Linux, and when there is no debugger to inject.
     """
@@ -84,7 +85,7 @@ def build(
         image=container["imageUri"],
         command=texts.command,
         args=texts.args,
-        environment={**texts.environment, **(secrets or {}), **injection.variables},
+        environment={**(google or {}), **texts.environment, **injection.variables},
         hostname=pod_hostname(job.id, replica.pool, replica.index),
         cluster_name=hostname(job.id, replica.pool, replica.index),
         mounts=[*mounted, *injection.mounts],

@@ -34,11 +34,11 @@ _log = logging.getLogger("vertex_emulator.jobs")
 class Hooks:
     """What a job's containers get from other parts of the emulator.
 
-    `secret_variables` returns the variables by which they find their secrets; `open_debug_ports` and
+    `google_variables` returns those by which Google's libraries find the emulator; `open_debug_ports` and
     `close_debug_ports` (by the job's id) are called when debugged replicas have started, and when a job has ended.
     """
 
-    secret_variables: Callable[[Job], Mapping[str, str]] = lambda _job: {}
+    google_variables: Callable[[Job], Mapping[str, str]] = lambda _job: {}
     open_debug_ports: Callable[[Job], None] = lambda _job: None
     close_debug_ports: Callable[[str], None] = lambda _job_id: None
 
@@ -102,18 +102,18 @@ class Reconciler:
         image, replica = "", PRIMARY
         try:
             host, metric_id = self.executor.host(), self._first_metric(job)
-            secrets = self.hooks.secret_variables(job)
+            google = self.hooks.google_variables(job)
 
             images = set[str]()
             # Specs are checked first and built again to start: together, those of a hundred replicas fill the memory.
             for replica in job.current_replicas:
-                images.add(spec.build(job, replica, self.data, host, metric_id, secrets).image)
+                images.add(spec.build(job, replica, self.data, host, metric_id, google).image)
             for image in sorted(images):
                 if not self.executor.ensure_image(job.id, image):
                     return None
 
             for replica in job.current_replicas:
-                self.executor.start(spec.build(job, replica, self.data, host, metric_id, secrets))
+                self.executor.start(spec.build(job, replica, self.data, host, metric_id, google))
             self.hooks.open_debug_ports(job)
         except ImageUnavailable as error:
             return self._end(job, failures.image_unavailable(job, image, str(error), now_ns()))

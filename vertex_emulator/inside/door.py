@@ -1,0 +1,265 @@
+"""The one address of this machine that containers reach: the metadata server, and Google's services for a job's token.
+
+A container is known by its address, which the kernel tells and no container can change; a token names its job, and
+counts for the containers of that job as long as it runs. So a token that leaks is worth nothing to anybody else.
+"""
+
+import hashlib
+import hmac
+import logging
+import random
+import re
+import threading
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+from anyio import to_thread
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from vertex_emulator import names
+from vertex_emulator.database import Database
+from vertex_emulator.database.records import Job
+from vertex_emulator.errors import ApiError
+from vertex_emulator.http.connection import MEMORY, HttpServer, Limits, Listener
+from vertex_emulator.http.responses import error_response
+from vertex_emulator.inside import metadata
+from vertex_emulator.inside.entries import EntryWriter
+from vertex_emulator.inside.metadata import Caller
+from vertex_emulator.replicas.executor import Executor
+from vertex_emulator.secrets import SecretValues
+
+_SETTING = "secret_manager_address"
+_NO_CALLER = (
+    "Request is missing required authentication credential. Expected OAuth 2 access token, login cookie or other valid "
+    "authentication credential."
+)
+_BAD_TOKEN = _NO_CALLER.replace(
+    "is missing required authentication credential", "had invalid authentication credentials"
+)
+_PORTS, _TRIES = range(20_000, 32_768), 20
+"""Below those of outgoing connections, one of which could take the port while no emulator runs (ip(7))."""
+_LIMITS = Limits(connections=512, unknown=256, idle_seconds=60.0)
+_SERVED = re.compile(
+    r"/(?:v1|v1beta1|ui)/projects/(?P<project>[^/:]+(?::[^/]+)?)/.*"
+    r"|/(?:storage|upload|resumable/upload|download|batch/storage)(?:/.*)?"
+)
+"""The paths of the emulator's application that jobs may use. Its own methods and its page are not among them."""
+_SECRET = re.compile(r"/v1/projects/([^/:]+)/secrets/([^/:]+)/versions/([^/:]+):access")
+_OBJECT = re.compile(r"/([a-z0-9][a-z0-9._-]+)/(.+)")
+"""An object by Cloud Storage's XML API, "Path-style requests"."""
+_TOKEN_PREFIX = "ya29.emulated"
+_log = logging.getLogger("vertex_emulator.inside")
+
+
+@dataclass
+class Door:
+    """Serves what jobs find of Google on an address that containers reach; they reach nothing else of this machine.
+
+    `app` is the emulator's application; `values` are its secrets. Keys and tokens are derived from `secret`, so they
+    stay the same after a restart. `files` is how many the process may open.
+
+    A container is trusted with its job, not with the emulator: none of its connections counts as known.
+    """
+
+    database: Database
+    executor: Executor
+    values: SecretValues
+    entries: EntryWriter
+    secret: str
+    files: int
+    app: ASGIApp
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _address: tuple[str, int] | None = None
+    _running: tuple[HttpServer, threading.Thread, Listener] | None = None
+
+    def variables(self, job: Job) -> dict[str, str]:
+        """Serve, and return the variables by which Google's libraries find the door; none where there can be none.
+
+        Raises ExecutorUnavailable.
+        """
+        with self._lock:
+            self._address = self._address or self._serve(self.executor.gateway())
+            if self._address is None:
+                return {}
+        host, port = self._address
+        self.executor.open_port(host, port)
+        project = job.location.project
+        secrets = self.values.exist_for(job.location.project_number)
+        return _variables(f"{host}:{port}", self._key(project) if secrets else "")
+
+    def resume(self) -> None:
+        """Serve where an earlier process did: its containers know that address. Do nothing if that is impossible."""
+        with self.database.read() as transaction:
+            address = transaction.settings.get(_SETTING)
+        if address:
+            with self._lock:
+                self._address = self._serve(address.rpartition(":")[0])
+                if self._address:
+                    self.executor.open_port(*self._address)
+
+    def stop(self, timeout: float) -> None:
+        """Close the port, after waiting at most `timeout` seconds for requests."""
+        with self._lock:
+            if self._running:
+                server, thread, listener = self._running
+                server.should_exit = True
+                thread.join(timeout)
+                listener.close()
+
+    def token(self, job: Job) -> str:
+        """Return the access token of a job."""
+        return f"{_TOKEN_PREFIX}.{job.id}.{self._derived(f'token of {job.id}')}"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request of a container: the ASGI application."""
+        request = Request(scope, receive)
+        try:
+            answer = await self._answer(request)
+        except ApiError as error:
+            answer = error_response(error)
+        await answer(scope, receive, send)
+
+    async def _answer(self, request: Request) -> ASGIApp:
+        """Return what answers a request, the emulator's application among it. Raises ApiError."""
+        path = request.url.path
+        key = request.headers.get("x-goog-api-key") or _bearer(request, but=_TOKEN_PREFIX)
+        if key and (secret := _SECRET.fullmatch(path)):
+            return JSONResponse(self._secret(key, *secret.groups()))
+        caller = await self._caller(request)
+        if path == "/" or path.startswith("/computeMetadata"):
+            if caller is None:
+                raise ApiError("PERMISSION_DENIED", "Only containers of this emulator's jobs have a metadata server.")
+            return metadata.answer(request, caller, self.token)
+
+        job = self._job(request, caller)
+        if path == "/v2/entries:write" and request.method == "POST":
+            return await self.entries.answer(request, job)
+        served = _SERVED.fullmatch(path)
+        if served is None:
+            if request.method in ("GET", "HEAD") and (found := _OBJECT.fullmatch(path)):
+                return _at(self.app, f"/download/storage/v1/b/{found[1]}/o/{found[2]}")
+            raise ApiError("NOT_FOUND", f"The requested URL {path} was not found for jobs of this emulator.")
+        project = served["project"]
+        if project is not None and names.project_number(project) != job.location.project_number:
+            place = path.partition("/projects/")[2].partition(":")[0]
+            raise ApiError(
+                "PERMISSION_DENIED", f"Permission denied on resource 'projects/{place}' (or it may not exist)."
+            )
+        return self.app
+
+    async def _caller(self, request: Request) -> Caller | None:
+        """Return who is at the other end, once for all requests of a connection: until it ends, it is the same."""
+        memory = request.scope["state"][MEMORY]
+        if "caller" not in memory:
+            address = request.client.host if request.client else ""
+            memory["caller"] = await to_thread.run_sync(self._look_up, address)
+        found: Caller | None = memory["caller"]
+        return found
+
+    def _look_up(self, address: str) -> Caller | None:
+        found = self.executor.replica_at(address)
+        if found is None:
+            return None
+        job_id, replica = found
+        with self.database.read() as transaction:
+            job = transaction.jobs.get(job_id)
+        return Caller(job, replica) if job is not None else None
+
+    def _job(self, request: Request, caller: Caller | None) -> Job:
+        """Return the job that sends a request; clients of emulators send no token. Raises ApiError."""
+        token = _bearer(request)
+        if caller is None:
+            raise ApiError("UNAUTHENTICATED", _BAD_TOKEN if token else _NO_CALLER)
+        with self.database.read() as transaction:
+            job = transaction.jobs.get(caller.job.id)
+        is_own = not token or hmac.compare_digest(token.encode(), self.token(caller.job).encode())
+        if job is None or job.is_terminal or not is_own:
+            raise ApiError("UNAUTHENTICATED", _BAD_TOKEN)
+        return job
+
+    def _serve(self, host: str | None) -> tuple[str, int] | None:
+        """Serve in a thread, at best on the stored port; store and return the address. None if no port is free."""
+        if host is None:
+            return None
+        with self.database.read() as transaction:
+            known_host, _, known_port = (transaction.settings.get(_SETTING) or "").rpartition(":")
+        known_ports = [int(known_port)] if known_host == host else []
+        for port in (*known_ports, *random.sample(_PORTS, _TRIES)):
+            try:
+                listener = Listener.open(host, port)
+            except OSError as error:
+                reason = error.strerror
+                if port in known_ports:
+                    _log.warning("containers that run already find nothing on %s:%s: %s", host, port, reason)
+                continue
+            with self.database.write() as transaction:
+                transaction.settings.set(_SETTING, f"{host}:{port}")
+            self._start(listener)
+            return host, port
+        _log.warning("jobs find none of Google's services on %s: %s", host, reason)
+        return None
+
+    def _start(self, listener: Listener) -> None:
+        server = HttpServer(self, _LIMITS.within(self.files))
+        thread = threading.Thread(target=server.run, args=([listener],), daemon=True, name="inside")
+        self._running = server, thread, listener
+        thread.start()
+
+    def _secret(self, key: str, project: str, secret: str, version: str) -> dict[str, Any]:
+        """Return a version's payload to whoever has its project's key, which needs no identity. Raises ApiError."""
+        if not hmac.compare_digest(key.encode(), self._key(project).encode()):
+            name = f"projects/{project}/secrets/{secret}/versions/{version}"
+            message = f"Permission 'secretmanager.versions.access' denied for resource '{name}' (or it may not exist)."
+            raise ApiError("PERMISSION_DENIED", message)
+        return self.values.access(project, secret, version)
+
+    def _key(self, project: str) -> str:
+        return self._derived(f"secrets of {names.project_number(project)}")
+
+    def _derived(self, text: str) -> str:
+        return hmac.new(self.secret.encode(), text.encode(), hashlib.sha256).hexdigest()
+
+
+def _variables(address: str, key: str) -> dict[str, str]:
+    """Return the variables that Google's libraries read, by their documentation and code; `key` "" if it has none."""
+    url = f"http://{address}"
+    found = {
+        # Metadata: Python, Go, Java and Node; then gcloud and C++.
+        "GCE_METADATA_HOST": address,
+        "GCE_METADATA_IP": address,
+        "GCE_METADATA_ROOT": address,
+        # Storage: Python, gcsfs, Go and Node; then C++ (and so pyarrow); then gcloud.
+        "STORAGE_EMULATOR_HOST": url,
+        "CLOUD_STORAGE_EMULATOR_ENDPOINT": url,
+        "CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE": f"{url}/storage/v1/",
+        "CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM": f"{url}/",
+        "CLOUDSDK_API_ENDPOINT_OVERRIDES_LOGGING": f"{url}/",
+        # gcsfs asks for the kind of each bucket by gRPC otherwise, for a minute each time.
+        "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false",
+    }
+    if key:
+        found |= {
+            "SECRET_MANAGER_API_ENDPOINT": url,
+            "SECRET_MANAGER_API_KEY": key,
+            "CLOUDSDK_API_ENDPOINT_OVERRIDES_SECRETMANAGER": f"{url}/",
+        }
+    return found
+
+
+def _bearer(request: Request, but: str = "") -> str:
+    """Return the token of a request, "" without one, or for one that begins with `but`."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    token = token.strip() if scheme.lower() == "bearer" else ""
+    return "" if but and token.startswith(but) else token
+
+
+def _at(app: ASGIApp, path: str) -> ASGIApp:
+    """Return an application that answers for another path."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        await app({**scope, "path": path, "raw_path": quote(path).encode()}, receive, send)
+
+    return answer
