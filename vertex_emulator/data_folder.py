@@ -35,6 +35,8 @@ class DataFolder:
         self.emulator_log = root / "emulator.log"  # of one that was started in the background
         self.token = root / "token"  # for whoever the system cannot identify as this user
         self.secrets = root / "secrets.json"  # values of Secret Manager, which a stack writes
+        self.certificate = root / "certificate.pem"  # of Google's names, for containers; with its key
+        self.trusted = root / "trusted.pem"  # what containers trust, the authority of that certificate included
         self.declarations = root / "declarations.json"  # where jobs are declared, which a stack writes
         self.buckets = root / "gcs"  # `/gcs` in containers
         self.object_metadata = root / "objects.db"  # content types and custom metadata, which containers do not see

@@ -35,12 +35,14 @@ from vertex_emulator.gcs import routes as gcs_routes
 from vertex_emulator.http.connection import HttpServer, Limits, Listener, can_identify_users, raise_file_limit
 from vertex_emulator.http.responses import error_response
 from vertex_emulator.http.security import Access, SecurityMiddleware, ensure_token, is_loopback
-from vertex_emulator.inside.door import Door
+from vertex_emulator.inside.authority import Authority
+from vertex_emulator.inside.door import Door, Returning
 from vertex_emulator.inside.entries import EntryWriter
 from vertex_emulator.page.routes import Page
 from vertex_emulator.replicas import daemon
 from vertex_emulator.replicas.containers import ContainerSettings
 from vertex_emulator.replicas.executor import Executor
+from vertex_emulator.rpc.relay import Translator
 from vertex_emulator.scheduling.custom_job import Hooks
 from vertex_emulator.scheduling.scheduler import Scheduler, WorkQueue
 from vertex_emulator.secrets import SecretValues
@@ -116,16 +118,23 @@ class Server(HttpServer):
         self._executor = Executor(_emulator_id(database), queue.add, settings)
         token = ensure_token(data.token)
         self._debug_ports = DebugPorts(database, self._executor)
-        hooks = Hooks(lambda job: self._door.variables(job), self._debug_ports.open, self._debug_ports.close)
+        hooks = Hooks(lambda job: self._door.home(job), self._debug_ports.open, self._debug_ports.close)
         capacity = max(_MIN_CAPACITY, os.cpu_count() or 1)
         self._scheduler = Scheduler(database, self._executor, data, queue, capacity, hooks)
         self._api = Api(database, self._executor, data, capacity, self._scheduler.wake, self._endpoint.url)
 
         app = _App(self._api).asgi()
         values, entries = SecretValues(data.secrets), EntryWriter(database)
-        self._door = Door(database, self._executor, values, entries, token, files, app)
+        authority = Authority(data.certificate, data.trusted)
+        translator = self._translator = Translator(self._endpoint.url)
+        self._door = Door(
+            database, self._executor, values, entries, token, files, app, data.buckets, authority, translator
+        )
         secured = SecurityMiddleware(app, __version__, Access(token), host if allow_remote else None)
-        super().__init__(secured, Limits().within(files), timeout_graceful_shutdown=int(_STOP_SECONDS))
+        application = Returning(translator, self._door, secured)
+        super().__init__(
+            application, Limits().within(files), translator.relay_own, timeout_graceful_shutdown=int(_STOP_SECONDS)
+        )
 
     def serve_until_stopped(self) -> None:
         """Serve until SIGTERM, SIGINT or a request to stop, and end in an orderly way."""
@@ -143,6 +152,7 @@ class Server(HttpServer):
         # Whoever starts next, while this process may still end, gets the ports that containers and debuggers know.
         self._door.stop(_STOP_SECONDS)
         self._debug_ports.stop()
+        self._translator.stop()
         _remove_firewall_rules(self._executor)
         _log.info("stopped; containers keep running, and the next start finds them")
 

@@ -14,7 +14,7 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -32,6 +32,8 @@ ADMIT = "admit"
 """The key in `scope["state"]` of a function by which an application says that it knows a connection's peer."""
 MEMORY = "memory"
 """The key in `scope["state"]` of a dict in which an application keeps what it knows of a connection until its end."""
+HTTP2 = b"PRI * HTTP/2.0"
+"""How a connection of HTTP/2 begins without an upgrade (RFC 9113, 3.4)."""
 _OPTIONS: Mapping[str, Any] = {
     "ws": "none",
     "lifespan": "off",
@@ -83,12 +85,25 @@ class Limits:
         return Limits(connections, min(self.unknown, connections // 2), self.first_seconds, self.idle_seconds)
 
 
-class HttpServer(uvicorn.Server):
-    """An HTTP server within limits, for a `Listener`."""
+class Relay(Protocol):
+    """The other side of a connection of HTTP/2, which this server hands on as it is."""
 
-    def __init__(self, app: ASGIApp, limits: Limits, **options: Any) -> None:
+    def send(self, data: bytes) -> None: ...
+    def pause(self) -> None: ...
+    def resume(self) -> None: ...
+    def close(self) -> None: ...
+
+
+OpenRelay = Callable[[asyncio.Transport, bytes, Mapping[str, Any]], Awaitable[Relay]]
+"""Opens the other side for a client, its first bytes and the state of its connection. Raises OSError to refuse it."""
+
+
+class HttpServer(uvicorn.Server):
+    """An HTTP server within limits, for a `Listener`; connections of HTTP/2 are handed on by `relay`."""
+
+    def __init__(self, app: ASGIApp, limits: Limits, relay: OpenRelay | None = None, **options: Any) -> None:
         crowd = _Crowd(limits)
-        protocol: Any = partial(IdentifiedConnection, crowd=crowd)
+        protocol: Any = partial(IdentifiedConnection, crowd=crowd, relay=relay)
         # Requests whose clients have left are worked on, too: what is beyond is answered 503 at once.
         requests = 2 * limits.connections
         super().__init__(uvicorn.Config(app, http=protocol, limit_concurrency=requests, **_OPTIONS, **options))
@@ -225,9 +240,12 @@ class IdentifiedConnection(H11Protocol):
     The connection keeps the id. A cache by address and port would give it to the next process with the same port.
     """
 
-    def __init__(self, *args: Any, crowd: _Crowd, **options: Any) -> None:
+    def __init__(self, *args: Any, crowd: _Crowd, relay: OpenRelay | None, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._crowd = crowd
+        self._crowd, self._open_relay = crowd, relay
+        self._is_begun = False
+        self._relay: Relay | None = None
+        self._connecting: asyncio.Task[None] | None = None
         self._is_known = False
         self._deadline: asyncio.TimerHandle | None = None
         self.peer: str | int = ""
@@ -258,8 +276,46 @@ class IdentifiedConnection(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Read a request."""
-        self._crowd.idle.pop(self, None)
-        super().data_received(data)
+        is_begun, self._is_begun = self._is_begun, True
+        if self._relay is not None:
+            self._relay.send(data)
+        elif self._open_relay is not None and not is_begun and data.startswith(HTTP2):
+            self._begin_relay(self._open_relay, data)
+        else:
+            self._crowd.idle.pop(self, None)
+            super().data_received(data)
+
+    def _begin_relay(self, open_relay: OpenRelay, first: bytes) -> None:
+        """Hand the connection on: nothing more is read of it until the other side is there."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self.transport.pause_reading()
+
+        async def connect() -> None:
+            try:
+                relay = self._relay = await open_relay(self.transport, first, self.app_state)
+            except OSError as error:
+                _log.warning("a connection of HTTP/2 is refused: %s", error)
+                self.transport.abort()
+                return
+            if self.transport.is_closing():
+                relay.close()
+            else:
+                self.transport.resume_reading()
+
+        self._connecting = self.loop.create_task(connect())
+
+    def pause_writing(self) -> None:
+        """Wait until the client reads."""
+        if self._relay is not None:
+            self._relay.pause()
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        """Go on."""
+        if self._relay is not None:
+            self._relay.resume()
+        super().resume_writing()
 
     def on_response_complete(self) -> None:
         """Wait for the next request, unless the connection has ended meanwhile."""
@@ -283,6 +339,8 @@ class IdentifiedConnection(H11Protocol):
         if self._deadline is not None:
             self._deadline.cancel()
         self._crowd.leave(self, self.peer)
+        if self._relay is not None:
+            self._relay.close()
         super().connection_lost(exc)
         self._unset_keepalive_if_required()
         self.app_state, self.scope, self.cycle = {}, None, None  # type: ignore[assignment]

@@ -4,34 +4,43 @@ A container is known by its address, which the kernel tells and no container can
 counts for the containers of that job as long as it runs. So a token that leaks is worth nothing to anybody else.
 """
 
+import asyncio
 import hashlib
 import hmac
 import logging
 import random
 import re
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from anyio import to_thread
+from starlette.datastructures import Headers
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, RedirectResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from vertex_emulator import names
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ApiError
-from vertex_emulator.http.connection import MEMORY, HttpServer, Limits, Listener
+from vertex_emulator.http.connection import MEMORY, HttpServer, Limits, Listener, Relay
 from vertex_emulator.http.responses import error_response
-from vertex_emulator.inside import metadata
+from vertex_emulator.inside import authority, metadata, services
+from vertex_emulator.inside.authority import Authority
 from vertex_emulator.inside.entries import EntryWriter
 from vertex_emulator.inside.metadata import Caller
 from vertex_emulator.replicas.executor import Executor
+from vertex_emulator.replicas.firewall import HOME
+from vertex_emulator.replicas.mounts import Mount
+from vertex_emulator.replicas.spec import Home
+from vertex_emulator.rpc.relay import HEADER, OWN, Translator
 from vertex_emulator.secrets import SecretValues
 
-_SETTING = "secret_manager_address"
+_SETTING = "door"
 _NO_CALLER = (
     "Request is missing required authentication credential. Expected OAuth 2 access token, login cookie or other valid "
     "authentication credential."
@@ -50,6 +59,12 @@ _SERVED = re.compile(
 _SECRET = re.compile(r"/v1/projects/([^/:]+)/secrets/([^/:]+)/versions/([^/:]+):access")
 _OBJECT = re.compile(r"/([a-z0-9][a-z0-9._-]+)/(.+)")
 """An object by Cloud Storage's XML API, "Path-style requests"."""
+_NOT_LED = (
+    "Google's clients that read no variable for their address (gRPC, TensorFlow's gs://, the SDK) find no service here: "
+    "{} (docs/google.md)."
+)
+_CREDENTIALS = "GOOGLE_APPLICATION_CREDENTIALS"
+_PUBLIC = "commondatastorage.googleapis.com"
 _TOKEN_PREFIX = "ya29.emulated"
 _log = logging.getLogger("vertex_emulator.inside")
 
@@ -58,7 +73,7 @@ _log = logging.getLogger("vertex_emulator.inside")
 class Door:
     """Serves what jobs find of Google on an address that containers reach; they reach nothing else of this machine.
 
-    `app` is the emulator's application; `values` are its secrets. Keys and tokens are derived from `secret`, so they
+    `app` is the emulator's application, `buckets` its folder of buckets; `values` are its secrets. Keys and tokens are derived from `secret`, so they
     stay the same after a restart. `files` is how many the process may open.
 
     A container is trusted with its job, not with the emulator: none of its connections counts as known.
@@ -71,24 +86,33 @@ class Door:
     secret: str
     files: int
     app: ASGIApp
+    buckets: Path
+    authority: Authority
+    translator: Translator
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _address: tuple[str, int] | None = None
-    _running: tuple[HttpServer, threading.Thread, Listener] | None = None
+    _address: tuple[str, int, int] | None = None
+    _running: list[tuple[HttpServer, threading.Thread, Listener]] = field(default_factory=list)
 
-    def variables(self, job: Job) -> dict[str, str]:
-        """Serve, and return the variables by which Google's libraries find the door; none where there can be none.
+    def home(self, job: Job) -> Home:
+        """Serve, and return how a job's containers find the door; nothing where there can be none.
 
-        Raises ExecutorUnavailable.
+        A job that brings credentials of its own goes to Google with them. Raises ExecutorUnavailable and StartError.
         """
+        if any(_brings_credentials(pool) for pool in job.spec["jobSpec"]["workerPoolSpecs"]):
+            return Home()
         with self._lock:
             self._address = self._address or self._serve(self.executor.gateway())
             if self._address is None:
-                return {}
-        host, port = self._address
-        self.executor.open_port(host, port)
-        project = job.location.project
+                return Home()
+        host, port, tls_port = self._address
         secrets = self.values.exist_for(job.location.project_number)
-        return _variables(f"{host}:{port}", self._key(project) if secrets else "")
+        variables = _variables(f"{host}:{port}", self._key(job.location.project) if secrets else "")
+        obstacle = self.executor.lead_home(host, {80: port, 443: tls_port})
+        if obstacle is not None:
+            return Home(variables, note=_NOT_LED.format(obstacle))
+        trusted = dict.fromkeys(authority.VARIABLES, authority.BUNDLE)
+        mount = Mount(str(self.authority.bundle()), authority.BUNDLE, read_only=True)
+        return Home({**variables, **trusted}, dict.fromkeys(services.NAMES, HOME), [mount])
 
     def resume(self) -> None:
         """Serve where an earlier process did: its containers know that address. Do nothing if that is impossible."""
@@ -96,18 +120,26 @@ class Door:
             address = transaction.settings.get(_SETTING)
         if address:
             with self._lock:
-                self._address = self._serve(address.rpartition(":")[0])
+                self._address = self._serve(address.partition(":")[0])
                 if self._address:
-                    self.executor.open_port(*self._address)
+                    host, port, tls_port = self._address
+                    self.executor.lead_home(host, {80: port, 443: tls_port})
 
     def stop(self, timeout: float) -> None:
-        """Close the port, after waiting at most `timeout` seconds for requests."""
+        """Close the ports, after waiting at most `timeout` seconds for requests."""
         with self._lock:
-            if self._running:
-                server, thread, listener = self._running
+            for server, _, _ in self._running:
                 server.should_exit = True
+            for _, thread, listener in self._running:
                 thread.join(timeout)
                 listener.close()
+
+    async def relay(self, client: asyncio.Transport, first: bytes, _state: Mapping[str, Any]) -> Relay:
+        """Hand a connection of gRPC on; its calls come back as requests of the container. Raises OSError."""
+        caller = await to_thread.run_sync(self._look_up, client.get_extra_info("peername")[0])
+        if caller is None:
+            raise PermissionError("only containers of this emulator's jobs may call")
+        return await self.translator.relay(client, first, caller)
 
     def token(self, job: Job) -> str:
         """Return the access token of a job."""
@@ -125,6 +157,8 @@ class Door:
     async def _answer(self, request: Request) -> ASGIApp:
         """Return what answers a request, the emulator's application among it. Raises ApiError."""
         path = request.url.path
+        if error := services.refusal(request.headers.get("host", "")):
+            raise error
         key = request.headers.get("x-goog-api-key") or _bearer(request, but=_TOKEN_PREFIX)
         if key and (secret := _SECRET.fullmatch(path)):
             return JSONResponse(self._secret(key, *secret.groups()))
@@ -140,7 +174,10 @@ class Door:
         served = _SERVED.fullmatch(path)
         if served is None:
             if request.method in ("GET", "HEAD") and (found := _OBJECT.fullmatch(path)):
-                return _at(self.app, f"/download/storage/v1/b/{found[1]}/o/{found[2]}")
+                if (self.buckets / found[1]).is_dir() or "authorization" in request.headers:
+                    return _at(self.app, f"/download/storage/v1/b/{found[1]}/o/{found[2]}")
+                # What is public, such as a dataset of Keras, is there by another name of Cloud Storage's.
+                return RedirectResponse(f"https://{_PUBLIC}{quote(path)}")
             raise ApiError("NOT_FOUND", f"The requested URL {path} was not found for jobs of this emulator.")
         project = served["project"]
         if project is not None and names.project_number(project) != job.location.project_number:
@@ -180,32 +217,42 @@ class Door:
             raise ApiError("UNAUTHENTICATED", _BAD_TOKEN)
         return job
 
-    def _serve(self, host: str | None) -> tuple[str, int] | None:
-        """Serve in a thread, at best on the stored port; store and return the address. None if no port is free."""
+    def _serve(self, host: str | None) -> tuple[str, int, int] | None:
+        """Serve in threads, at best on the stored ports; store and return address and ports. None if none are free."""
         if host is None:
             return None
         with self.database.read() as transaction:
-            known_host, _, known_port = (transaction.settings.get(_SETTING) or "").rpartition(":")
-        known_ports = [int(known_port)] if known_host == host else []
+            known_host, *known = (transaction.settings.get(_SETTING) or "").split(":")
+        ports = [int(port) for port in known] if known_host == host else []
+        listeners = [self._listen(host, ports[index : index + 1]) for index in range(2)]
+        if None in listeners:
+            for listener in listeners:
+                if listener is not None:
+                    listener.close()
+            return None
+        plain, encrypted = (listener for listener in listeners if listener is not None)
+        address = host, plain.getsockname()[1], encrypted.getsockname()[1]
+        with self.database.write() as transaction:
+            transaction.settings.set(_SETTING, ":".join(map(str, address)))
+        self._start(plain)
+        self._start(encrypted, ssl_context_factory=lambda *_: self.authority.context())
+        return address
+
+    def _listen(self, host: str, known_ports: list[int]) -> Listener | None:
         for port in (*known_ports, *random.sample(_PORTS, _TRIES)):
             try:
-                listener = Listener.open(host, port)
+                return Listener.open(host, port)
             except OSError as error:
                 reason = error.strerror
                 if port in known_ports:
                     _log.warning("containers that run already find nothing on %s:%s: %s", host, port, reason)
-                continue
-            with self.database.write() as transaction:
-                transaction.settings.set(_SETTING, f"{host}:{port}")
-            self._start(listener)
-            return host, port
         _log.warning("jobs find none of Google's services on %s: %s", host, reason)
         return None
 
-    def _start(self, listener: Listener) -> None:
-        server = HttpServer(self, _LIMITS.within(self.files))
+    def _start(self, listener: Listener, **options: Any) -> None:
+        server = HttpServer(self, _LIMITS.within(self.files), self.relay, **options)
         thread = threading.Thread(target=server.run, args=([listener],), daemon=True, name="inside")
-        self._running = server, thread, listener
+        self._running.append((server, thread, listener))
         thread.start()
 
     def _secret(self, key: str, project: str, secret: str, version: str) -> dict[str, Any]:
@@ -221,6 +268,34 @@ class Door:
 
     def _derived(self, text: str) -> str:
         return hmac.new(self.secret.encode(), text.encode(), hashlib.sha256).hexdigest()
+
+
+@dataclass(frozen=True)
+class Returning:
+    """The ASGI application of the emulator's own port: requests that stand for calls of gRPC are their callers'.
+
+    Those of containers are the `door`'s; all others are for `app`.
+    """
+
+    translator: Translator
+    door: Door
+    app: ASGIApp
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        header = Headers(scope=scope).get(HEADER) if scope["type"] == "http" else None
+        if header is None:
+            await self.app(scope, receive, send)
+            return
+        caller = self.translator.caller(header)
+        if caller is None:
+            error = ApiError("PERMISSION_DENIED", f"The header {HEADER} is for the emulator's own use.")
+            await error_response(error)(scope, receive, send)
+        elif caller == OWN:
+            await self.app(scope, receive, send)
+        else:
+            state = {**scope["state"], MEMORY: {"caller": caller}}
+            await self.door({**scope, "state": state}, receive, send)
 
 
 def _variables(address: str, key: str) -> dict[str, str]:
@@ -263,3 +338,8 @@ def _at(app: ASGIApp, path: str) -> ASGIApp:
         await app({**scope, "path": path, "raw_path": quote(path).encode()}, receive, send)
 
     return answer
+
+
+def _brings_credentials(pool: Mapping[str, Any]) -> bool:
+    program = pool.get("containerSpec") or pool.get("pythonPackageSpec") or {}
+    return any(variable["name"] == _CREDENTIALS for variable in program.get("env", []))

@@ -80,7 +80,7 @@ class Executor:
         elif not self._settings.egress:
             hosts[spec.hostname] = "127.0.0.1"  # there Docker gives a container no address of its own
         if self._settings.egress:
-            hosts |= self._firewall.names()
+            hosts |= spec.hosts
         if not self._call(lambda client: self._create(client, name, network_name, hosts, spec)):
             status = self._status(name)
             # Docker would run a container again that has ended already.
@@ -198,9 +198,9 @@ class Executor:
         """The address of this machine that containers can be allowed to reach; None if there is none."""
         return self._firewall.gateway() if self._settings.egress else None
 
-    def open_port(self, address: str, port: int) -> None:
-        """Set the one port of this machine that containers may connect to, from the next start of a replica on."""
-        self._firewall.open_port(address, port)
+    def lead_home(self, address: str, ports: Mapping[int, int]) -> str | None:
+        """Let containers connect to ports of this machine, by their address and by HOME; return why not by HOME."""
+        return self._firewall.lead_home(address, ports)
 
     def remove(self, job_id: str) -> None:
         """Remove a job's containers, running or not, and its network."""

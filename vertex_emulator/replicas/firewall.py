@@ -19,6 +19,7 @@ import struct
 import subprocess
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -74,10 +75,8 @@ table inet {table} {{
   }}
 }}
 """
-_HOME = "169.254.169.254"
-"""Where Compute Engine serves a machine its metadata ("View and query VM metadata")."""
-HOME_NAMES = ("metadata.google.internal", "metadata")
-"""Its names there."""
+HOME = "169.254.169.254"
+"""Where Compute Engine serves a machine its metadata ("View and query VM metadata"), and an emulator its containers."""
 _log = logging.getLogger("vertex_emulator.docker")
 
 
@@ -110,22 +109,19 @@ class Firewall:
         # Docker 20.10 does not tell it until its first restart; it has made the bridge itself then, with this address.
         return str(config.get("Gateway") or ipaddress.IPv4Network(config["Subnet"])[1])
 
-    def open_port(self, address: str, port: int) -> None:
-        """Set the one port of this machine that `ensure` opens to containers when it next runs.
+    def lead_home(self, address: str, ports: Mapping[int, int]) -> str | None:
+        """Let containers reach ports of this machine, and no others; return why they cannot be led there.
 
-        Their metadata server is there, too.
+        `ports` has, by port, the one at which containers that connect to HOME are answered.
         """
-        rule = f"ip daddr {address} tcp dport {port} accept"
         container = f"ether saddr & ff:ff:ff:00:00:00 == {self._mac_prefix}:00:00:00"
+        admitted = f"ip daddr {address} tcp dport {{ {', '.join(map(str, ports.values()))} }} accept"
+        led = [f"{container} ip daddr {HOME} tcp dport {at} dnat ip to {address}:{port}" for at, port in ports.items()]
         with self._lock:
-            if rule != self._admitted:
-                self._led = f"{container} ip daddr {_HOME} tcp dport 80 dnat ip to {address}:{port}"
-                self._admitted, self._is_outdated, self._next_check = rule, True, 0.0
-
-    def names(self) -> dict[str, str]:
-        """Return the addresses of the names that lead containers to that port; none if no rules do that."""
-        with self._lock:
-            return dict.fromkeys(HOME_NAMES, _HOME) if self._led and self.obstacle is None else {}
+            if admitted != self._admitted:
+                self._admitted, self._led, self._is_outdated, self._next_check = admitted, "\n    ".join(led), True, 0.0
+        self.ensure()
+        return _missing_means() or self.obstacle
 
     def ensure(self) -> None:
         """Add the rules unless they are there or cannot be set."""

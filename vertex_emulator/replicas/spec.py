@@ -32,7 +32,8 @@ class ReplicaSpec:
 
     `command` None keeps the image's ENTRYPOINT, `args` None its CMD. `hostname` is that of the container; `peers` are
     the names of all of the job's replicas in CLUSTER_SPEC, its own, `cluster_name`, among them. `python_path` is a
-    folder that comes first on PYTHONPATH, before those of the environment or else of the image.
+    folder that comes first on PYTHONPATH, before those of the environment or else of the image. `hosts` are addresses by
+    name.
     """
 
     job: str
@@ -47,6 +48,23 @@ class ReplicaSpec:
     peers: Sequence[str]
     limits: Limits = field(default_factory=Limits)
     python_path: str | None = None
+    hosts: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Home:
+    """How a job's containers find Google's services at home: variables, addresses of hosts, and mounts.
+
+    `note` says who does not find them, "" if all do.
+    """
+
+    variables: Mapping[str, str] = field(default_factory=dict)
+    hosts: Mapping[str, str] = field(default_factory=dict)
+    mounts: Sequence[Mount] = ()
+    note: str = ""
+
+
+_NO_HOME = Home()
 
 
 def build(
@@ -55,14 +73,14 @@ def build(
     data: DataFolder,
     host: Host,
     metric_id: str | None = None,
-    google: Mapping[str, str] | None = None,
+    home: Home = _NO_HOME,
 ) -> ReplicaSpec:
     """Build the spec of one replica on `host`, and create its folders in the data folder.
 
-    `metric_id` is a study's first metric, `google` are the variables by which
-    Google's libraries find the emulator, unless the spec has them.
-    Raises ReplicaCannotStart when the bucket of its outputs or a folder of its mounts cannot be made, when a Python
-    package is not in its bucket, when the texts are too long for Linux, and when there is no debugger to inject.
+    `metric_id` is a study's first metric, `home` is how Google's libraries find the emulator; the spec's own variables
+    count before its. Raises ReplicaCannotStart when the bucket of its outputs or a folder of its mounts cannot be made,
+    when a Python package is not in its bucket, when the texts are too long for Linux, and when there is no debugger to
+    inject.
     """
     spec = job.spec["jobSpec"]
     pool = spec["workerPoolSpecs"][replica.pool]
@@ -85,13 +103,14 @@ def build(
         image=container["imageUri"],
         command=texts.command,
         args=texts.args,
-        environment={**(google or {}), **texts.environment, **injection.variables},
+        environment={**home.variables, **texts.environment, **injection.variables},
         hostname=pod_hostname(job.id, replica.pool, replica.index),
         cluster_name=hostname(job.id, replica.pool, replica.index),
-        mounts=[*mounted, *injection.mounts],
+        mounts=[*mounted, *injection.mounts, *home.mounts],
         peers=[hostname(job.id, peer.pool, peer.index) for peer in job.requested_replicas],
         limits=resources.limits(pool.get("machineSpec", {}), host, turn),
         python_path=injection.python_path,
+        hosts=home.hosts,
     )
 
 

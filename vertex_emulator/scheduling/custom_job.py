@@ -5,7 +5,7 @@ middle of a step, the next process takes the same step again.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 
 from vertex_emulator.data_folder import DataFolder
@@ -17,6 +17,7 @@ from vertex_emulator.gcs.files import BucketTree
 from vertex_emulator.replicas import logs, resources, spec
 from vertex_emulator.replicas.executor import Executor
 from vertex_emulator.replicas.logs import LogLine, SavedLog
+from vertex_emulator.replicas.spec import Home
 from vertex_emulator.scheduling import failures, findings, outcome
 from vertex_emulator.scheduling.meter import Meter
 from vertex_emulator.scheduling.outcome import PRIMARY, Restart, SecondStart, Statuses
@@ -34,11 +35,11 @@ _log = logging.getLogger("vertex_emulator.jobs")
 class Hooks:
     """What a job's containers get from other parts of the emulator.
 
-    `google_variables` returns those by which Google's libraries find the emulator; `open_debug_ports` and
+    `home` returns how they find Google's services; `open_debug_ports` and
     `close_debug_ports` (by the job's id) are called when debugged replicas have started, and when a job has ended.
     """
 
-    google_variables: Callable[[Job], Mapping[str, str]] = lambda _job: {}
+    home: Callable[[Job], Home] = lambda _job: Home()
     open_debug_ports: Callable[[Job], None] = lambda _job: None
     close_debug_ports: Callable[[str], None] = lambda _job_id: None
 
@@ -102,32 +103,32 @@ class Reconciler:
         image, replica = "", PRIMARY
         try:
             host, metric_id = self.executor.host(), self._first_metric(job)
-            google = self.hooks.google_variables(job)
+            home = self.hooks.home(job)
 
             images = set[str]()
             # Specs are checked first and built again to start: together, those of a hundred replicas fill the memory.
             for replica in job.current_replicas:
-                images.add(spec.build(job, replica, self.data, host, metric_id, google).image)
+                images.add(spec.build(job, replica, self.data, host, metric_id, home).image)
             for image in sorted(images):
                 if not self.executor.ensure_image(job.id, image):
                     return None
 
             for replica in job.current_replicas:
-                self.executor.start(spec.build(job, replica, self.data, host, metric_id, google))
+                self.executor.start(spec.build(job, replica, self.data, host, metric_id, home))
             self.hooks.open_debug_ports(job)
         except ImageUnavailable as error:
             return self._end(job, failures.image_unavailable(job, image, str(error), now_ns()))
         except ReplicaCannotStart as error:
             return self._end(job, failures.not_started(job, replica, str(error), now_ns()))
 
-        self._record_running(job, host)
+        self._record_running(job, host, home.note)
         self.meter.follow(job.id, job.current_replicas)
         if job.study is not None:
             self.wake(job.study)
         # The executor reports each exit, also one before this moment.
         return 0.0 if job.fault is not None else (outcome.deadline(job) - now_ns()) / 10**9
 
-    def _record_running(self, job: Job, host: resources.Host) -> None:
+    def _record_running(self, job: Job, host: resources.Host, note: str) -> None:
         """Record that the replicas run, unless the job has been ended meanwhile."""
         with self.database.write() as transaction:
             current = transaction.jobs.get(job.id)
@@ -135,7 +136,10 @@ class Reconciler:
                 if current.state == PENDING:
                     transaction.jobs.log(job.id, "Job is running.")
                 if current.started is None:
-                    for text in resources.warnings(job.spec["jobSpec"]["workerPoolSpecs"], host):
+                    for text in (
+                        *resources.warnings(job.spec["jobSpec"]["workerPoolSpecs"], host),
+                        *filter(None, [note]),
+                    ):
                         transaction.jobs.log(job.id, text, "WARNING")
                 restarts = replace(current.restarts, restarting_since=None)
                 started = current.started or now_ns()

@@ -1,0 +1,1 @@
+"""gRPC on the ports that answer REST: a process of its own translates it, from the first call on."""
