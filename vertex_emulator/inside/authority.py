@@ -5,6 +5,7 @@ The machine never trusts it. Its key is in the data folder, for the owner alone.
 
 import os
 import ssl
+import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -35,6 +36,7 @@ class Authority:
 
     def __init__(self, key: Path, bundle: Path) -> None:
         self._key, self._bundle = key, bundle
+        self._lock = threading.Lock()
 
     def bundle(self) -> Path:
         """Return the file with the certificates that containers trust: this machine's, and the authority's.
@@ -59,14 +61,15 @@ class Authority:
 
     def _ensure(self) -> None:
         """Write both files unless they are there: a certificate whose authority's key is kept nowhere."""
-        if self._key.exists() and self._bundle.exists():
-            return
-        try:
-            root, chain = _made()
-            _write(self._bundle, _trusted() + root, 0o644)
-            _write(self._key, chain, 0o600)
-        except OSError as error:
-            raise StartError(f"the certificates for containers cannot be written: {error}") from error
+        with self._lock:
+            if self._key.exists() and self._bundle.exists():
+                return
+            try:
+                root, chain = _made()
+                _write(self._bundle, _trusted() + root, 0o644)
+                _write(self._key, chain, 0o600)
+            except OSError as error:
+                raise StartError(f"the certificates for containers cannot be written: {error}") from error
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:
