@@ -60,8 +60,12 @@ _SECRET = re.compile(r"/v1/projects/([^/:]+)/secrets/([^/:]+)/versions/([^/:]+):
 _OBJECT = re.compile(r"/([a-z0-9][a-z0-9._-]+)/(.+)")
 """An object by Cloud Storage's XML API, "Path-style requests"."""
 _NOT_LED = (
-    "Google's clients that read no variable for their address (gRPC, TensorFlow's gs://, the SDK) find no service here: "
-    "{} (docs/google.md)."
+    "Google's clients that read no variable for their address (gRPC, TensorFlow's gs://, the SDK) find no service "
+    "here: {} (docs/google.md)."
+)
+_NO_DOOR = (
+    "Google's libraries find neither an identity nor a service here: containers may reach no address of this machine "
+    "(docs/google.md)."
 )
 _CREDENTIALS = "GOOGLE_APPLICATION_CREDENTIALS"
 _PUBLIC = "commondatastorage.googleapis.com"
@@ -73,8 +77,8 @@ _log = logging.getLogger("vertex_emulator.inside")
 class Door:
     """Serves what jobs find of Google on an address that containers reach; they reach nothing else of this machine.
 
-    `app` is the emulator's application, `buckets` its folder of buckets; `values` are its secrets. Keys and tokens are derived from `secret`, so they
-    stay the same after a restart. `files` is how many the process may open.
+    `app` is the emulator's application, `buckets` its folder of buckets; `values` are its secrets. Keys and tokens are
+    derived from `secret`, so they stay the same after a restart. `files` is how many the process may open.
 
     A container is trusted with its job, not with the emulator: none of its connections counts as known.
     """
@@ -103,7 +107,7 @@ class Door:
         with self._lock:
             self._address = self._address or self._serve(self.executor.gateway())
             if self._address is None:
-                return Home()
+                return Home(note=_NO_DOOR)
         host, port, tls_port = self._address
         secrets = self.values.exist_for(job.location.project_number)
         variables = _variables(f"{host}:{port}", self._key(job.location.project) if secrets else "")

@@ -32,8 +32,8 @@ class ReplicaSpec:
 
     `command` None keeps the image's ENTRYPOINT, `args` None its CMD. `hostname` is that of the container; `peers` are
     the names of all of the job's replicas in CLUSTER_SPEC, its own, `cluster_name`, among them. `python_path` is a
-    folder that comes first on PYTHONPATH, before those of the environment or else of the image. `hosts` are addresses by
-    name.
+    folder that comes first on PYTHONPATH, before those of the environment or else of the image. `hosts` are addresses
+    by name.
     """
 
     job: str
