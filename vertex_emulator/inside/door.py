@@ -26,7 +26,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from vertex_emulator import names
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job
-from vertex_emulator.errors import ApiError
+from vertex_emulator.errors import ApiError, ExecutorUnavailable
 from vertex_emulator.http.connection import MEMORY, HttpServer, Limits, Listener, Relay
 from vertex_emulator.http.responses import error_response
 from vertex_emulator.inside import authority, metadata, services
@@ -140,7 +140,10 @@ class Door:
 
     async def relay(self, client: asyncio.Transport, first: bytes, _state: Mapping[str, Any]) -> Relay:
         """Hand a connection of gRPC on; its calls come back as requests of the container. Raises OSError."""
-        caller = await to_thread.run_sync(self._look_up, client.get_extra_info("peername")[0])
+        try:
+            caller = await to_thread.run_sync(self._look_up, client.get_extra_info("peername")[0])
+        except ExecutorUnavailable as error:
+            raise ConnectionError(str(error)) from error
         if caller is None:
             raise PermissionError("only containers of this emulator's jobs may call")
         return await self.translator.relay(client, first, caller)
@@ -160,7 +163,7 @@ class Door:
 
     async def _answer(self, request: Request) -> ASGIApp:
         """Return what answers a request, the emulator's application among it. Raises ApiError."""
-        path = request.url.path
+        path = str(request.scope["path"])  # that of `request.url` is quoted
         if error := services.refusal(request.headers.get("host", "")):
             raise error
         key = request.headers.get("x-goog-api-key") or _bearer(request, but=_TOKEN_PREFIX)
@@ -196,7 +199,10 @@ class Door:
         memory = request.scope["state"][MEMORY]
         if "caller" not in memory:
             address = request.client.host if request.client else ""
-            memory["caller"] = await to_thread.run_sync(self._look_up, address)
+            try:
+                memory["caller"] = await to_thread.run_sync(self._look_up, address)
+            except ExecutorUnavailable as error:
+                raise ApiError("UNAVAILABLE", str(error)) from error
         found: Caller | None = memory["caller"]
         return found
 

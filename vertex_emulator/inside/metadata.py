@@ -57,13 +57,14 @@ def answer(request: Request, caller: Caller, token: Callable[[Job], str]) -> Res
 
     `token` makes a job's token.
     """
-    if request.url.path == "/":
+    place = str(request.scope["path"])
+    if place == "/":
         return PlainTextResponse("computeMetadata/\n", headers=FLAVOR)
     if request.headers.get("metadata-flavor") != "Google" or "x-forwarded-for" in request.headers:
         return _refusal(403, "Missing Metadata-Flavor:Google header.")
-    path = request.url.path.removeprefix(ROOT)
-    if not request.url.path.startswith(ROOT) or request.method != "GET":
-        return _refusal(404, f"{request.url.path} is no key of the metadata server.")
+    path = place.removeprefix(ROOT)
+    if not place.startswith(ROOT) or request.method != "GET":
+        return _refusal(404, f"{place} is no key of the metadata server.")
 
     *parents, last = path.strip("/").split("/")
     if parents[:2] == ["instance", "service-accounts"] and parents[2:] in (["default"], [caller.email]):
@@ -80,7 +81,7 @@ def answer(request: Request, caller: Caller, token: Callable[[Job], str]) -> Res
     for key in filter(None, path.split("/")):
         found = found.get(key) if isinstance(found, Mapping) else None
         if found is None:
-            return _refusal(404, f"{request.url.path} is no key of the metadata server.")
+            return _refusal(404, f"{place} is no key of the metadata server.")
     is_recursive = request.query_params.get("recursive", "").lower() in _TRUE
     if isinstance(found, Mapping) and not is_recursive and not path.endswith("/"):
         return RedirectResponse(f"{request.url.path}/", status_code=301, headers=FLAVOR)
