@@ -21,6 +21,8 @@ MAX_JOB_BYTES = 100 << 20
 """Of all that a job writes; as `serve --log-limit-mb` has it for what its containers print."""
 _SEVERITIES = ("DEFAULT", "DEBUG", "INFO", "NOTICE", "WARNING", "ERROR", "CRITICAL", "ALERT", "EMERGENCY")
 _MAX_JOBS = 10_000
+_ROW_BYTES = 100
+"""That an entry takes beside its text, so that those without any have an end too."""
 
 
 @dataclass
@@ -33,7 +35,7 @@ class EntryWriter:
     async def answer(self, request: Request, job: Job) -> JSONResponse:
         """Store the entries of a request in the log of `job`. Raises ApiError."""
         found = list(_entries(await read_json(request)))
-        size = self._written.get(job.id, 0) + sum(len(text) for _, text in found)
+        size = self._written.get(job.id, 0) + sum(len(text.encode()) + _ROW_BYTES for _, text in found)
         if size > MAX_JOB_BYTES:
             raise ApiError(
                 "RESOURCE_EXHAUSTED", f"The job has written {MAX_JOB_BYTES >> 20} MiB of log entries already."
