@@ -37,6 +37,7 @@ HTTP2 = b"PRI * HTTP/2.0"
 _OPTIONS: Mapping[str, Any] = {
     "ws": "none",
     "lifespan": "off",
+    "proxy_headers": False,  # X-Forwarded-For is what a peer says of itself
     "log_config": None,
     "access_log": False,
     "server_header": False,
