@@ -27,7 +27,7 @@ APPROXIMATED_FIELDS = {
     "network": "containers use a network of this machine",
     "pscInterfaceConfig": "containers use a network of this machine",
     "reservedIpRanges": "containers use a network of this machine",
-    "serviceAccount": "containers have no Google identity; only CLOUD_ML_JOB_SA is set",
+    "serviceAccount": "containers act as this account for the emulator alone, which checks no permissions of it",
     "tensorboard": "scalars alone are uploaded, and only to a tensorboard of the emulator",
     "enableWebAccess": "a shell runs in a terminal: `vertex-emulator shell`, as pages at webAccessUris say",
     "enableDashboardAccess": "there is no dashboard",
