@@ -1,0 +1,193 @@
+"""What a job reaches of the emulator by the door, and what nobody else does."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.vertex_emulator.inside.served import OTHER, ServedDoor, bearer
+from vertex_emulator.database.records import Job, Replica
+from vertex_emulator.inside import entries
+
+JOBS = "/v1/projects/my-project/locations/us-central1/customJobs"
+OTHER_JOBS = JOBS.replace("my-project", "other-project")
+SECRET = "/v1/projects/my-project/secrets/hf-token/versions/latest:access"
+WRITE = "/v2/entries:write"
+
+
+@pytest.fixture(scope="module")
+def job(served: ServedDoor) -> Job:
+    return served.job("1")
+
+
+def test_a_job_uses_the_services_of_its_project(served: ServedDoor, job: Job) -> None:
+    token = bearer(served.door.token(job))
+    number = job.location.project_number
+    for path in (JOBS, JOBS.replace("my-project", number), JOBS.replace("/v1/", "/v1beta1/"), SECRET, "/storage/v1/b"):
+        for headers in ({}, token):  # clients of emulators send none
+            assert served.ask(job, path, headers=headers).status_code == 200, path
+
+
+@pytest.mark.parametrize("path", [JOBS, SECRET, "/storage/v1/b", "/data/a.csv", WRITE, "/healthz", "/vertex_emulator"])
+def test_whoever_is_no_job_gets_nothing(served: ServedDoor, job: Job, path: str) -> None:
+    for headers in ({}, bearer(served.door.token(job)), bearer("other"), {"X-Goog-Api-Key": "other"}):
+        assert served.ask(None, path, headers=headers).status_code in (401, 403), headers
+
+
+def test_a_token_is_of_its_job_alone(served: ServedDoor, job: Job) -> None:
+    other = served.job("other")
+    assert served.door.token(job) != served.door.token(other)
+    reply = served.ask(other, JOBS, headers=bearer(served.door.token(job)))
+    assert reply.status_code == 401
+    assert "invalid authentication credentials" in reply.json()["error"]["message"]
+    for forged in (f"ya29.emulated.{job.id}.", "ya29.emulated", "x", "\xfc"):
+        assert served.ask(job, JOBS, headers=bearer(forged)).status_code == 401
+
+
+def test_a_token_ends_with_its_job(served: ServedDoor) -> None:
+    ended = served.job("ended")
+    token = bearer(served.door.token(ended))
+    assert served.ask(ended, JOBS, headers=token).status_code == 200
+    served.end(ended)
+    for headers in (token, {}):
+        assert served.ask(ended, JOBS, headers=headers).status_code == 401
+    assert served.ask(ended, WRITE, "POST", json={"entries": [{"textPayload": "late"}]}).status_code == 401
+    assert served.messages(ended) == []
+
+
+def test_other_projects_are_forbidden(served: ServedDoor, job: Job) -> None:
+    places = (OTHER_JOBS, SECRET.replace("my-", "other-"), OTHER_JOBS.replace("other-project", "example.com:p"))
+    for path in (*places, OTHER_JOBS.replace("other-project", OTHER.project_number)):
+        reply = served.ask(job, path)
+        assert (reply.status_code, reply.json()["error"]["status"]) == (403, "PERMISSION_DENIED"), path
+    assert served.ask(served.job("theirs", OTHER), OTHER_JOBS).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/healthz",
+        "/readyz",
+        "/jobs",
+        "/vertex_emulator/jobs",
+        "/vertex_emulator/faults",
+        "/v1/../vertex_emulator/jobs",
+        "/v1/projects/my-project%2f..%2f..%2f../vertex_emulator/jobs",
+        "/storage/../vertex_emulator/jobs",
+        "//vertex_emulator/jobs",
+        "/logs/entries:list",
+    ],
+)
+def test_the_emulator_s_own_methods_are_none_of_a_job(served: ServedDoor, job: Job, path: str) -> None:
+    for method in ("GET", "POST", "DELETE"):
+        reply = served.ask(job, path, method, json={} if method == "POST" else None)
+        assert reply.status_code in (403, 404, 405, 501), (method, reply.text)
+
+
+def test_no_header_says_who_connects(served: ServedDoor, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        served.network, "replica_at", lambda address: {"10.0.0.1": (job.id, Replica(0, 0))}.get(address)
+    )
+    headers = {"X-Forwarded-For": "10.0.0.1", "Forwarded": "for=10.0.0.1", "X-Real-IP": "10.0.0.1"}
+    assert served.ask(None, JOBS, headers=headers).status_code == 401
+
+
+def test_a_host_header_leads_nowhere_else(served: ServedDoor, job: Job) -> None:
+    host = {"Host": "a/v1/projects/my-project/x?"}
+    assert served.ask(job, "/vertex_emulator/jobs", headers=host).status_code in (400, 404)
+
+
+def test_files_are_objects_by_either_api(served: ServedDoor, job: Job) -> None:
+    folder = served.data.buckets / "data" / "a folder"
+    folder.mkdir(parents=True)
+    (folder / "a b%.csv").write_text("a,b\n1,2\n")
+    by_xml = served.ask(job, "/data/a%20folder/a%20b%25.csv")
+    by_json = served.ask(job, "/download/storage/v1/b/data/o/a%20folder%2Fa%20b%25.csv?alt=media")
+    assert by_xml.text == by_json.text == "a,b\n1,2\n"
+    part = served.ask(job, "/data/a%20folder/a%20b%25.csv", headers={"Range": "bytes=4-6"})
+    assert (part.status_code, part.text) == (206, "1,2")
+    assert served.ask(job, "/data/none.csv").status_code == 404
+    assert served.ask(job, "/data/a%20folder/a%20b%25.csv", "PUT").status_code == 404
+
+
+def test_log_entries_are_lines_of_the_job(served: ServedDoor) -> None:
+    job = served.job("writer")
+    body = {
+        "logName": "projects/my-project/logs/other",
+        "resource": {"type": "ml_job", "labels": {"job_id": "1"}},
+        "entries": [
+            {"textPayload": "ready", "severity": "WARNING"},
+            {"jsonPayload": {"message": "plain"}, "severity": "NONE"},
+            {"jsonPayload": {"loss": 0.5, "message": "ü"}},
+        ],
+    }
+    assert served.ask(job, WRITE, "POST", json=body).json() == {}
+    assert served.messages(job) == [
+        ("WARNING", "ready"),
+        ("DEFAULT", "plain"),
+        ("DEFAULT", '{"loss": 0.5, "message": "ü"}'),
+    ]
+
+
+@pytest.mark.parametrize("given", [None, {}, [1], [{"severity": "INFO"}]])
+def test_entries_of_another_form_are_refused(served: ServedDoor, given: Any) -> None:
+    job = served.job(f"malformed {given}")
+    assert served.ask(job, WRITE, "POST", json={"entries": given}).status_code == 400
+    assert served.messages(job) == []
+
+
+@pytest.mark.parametrize("text", ["x" * 300, "ü" * 150, ""])
+def test_a_job_s_entries_have_an_end(served: ServedDoor, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr(entries, "MAX_JOB_BYTES", 1000)
+    job, count = served.job(f"flood of {text}"), 0
+    while served.ask(job, WRITE, "POST", json={"entries": [{"textPayload": text}]}).status_code == 200:
+        count += 1
+        assert count < 11
+    reply = served.ask(job, WRITE, "POST", json={"entries": [{"textPayload": text}]})
+    assert (reply.status_code, reply.json()["error"]["status"]) == (429, "RESOURCE_EXHAUSTED")
+    assert len(served.messages(job)) == count > 1
+
+
+def test_secrets_are_read_by_token_and_key(served: ServedDoor, job: Job) -> None:
+    key = served.variables(job)["SECRET_MANAGER_API_KEY"]
+    by_token = served.ask(job, SECRET, headers=bearer(served.door.token(job))).json()
+    for headers in ({"X-Goog-Api-Key": key}, bearer(key)):
+        assert served.ask(None, SECRET, headers=headers).json() == by_token
+        assert served.ask(None, SECRET.replace("my-", "other-"), headers=headers).status_code == 403
+    assert served.ask(None, JOBS, headers={"X-Goog-Api-Key": key}).status_code == 401
+
+
+def test_without_secrets_no_variable_names_them(served: ServedDoor) -> None:
+    found = served.door.variables(served.job("without", type(OTHER)("without", "us-central1")))
+    assert "STORAGE_EMULATOR_HOST" in found
+    assert [name for name in found if "SECRET" in name] == []
+
+
+def test_the_port_is_opened_to_containers(served: ServedDoor, job: Job) -> None:
+    host, _, port = served.variables(job)["GCE_METADATA_HOST"].rpartition(":")
+    assert (host, int(port)) == served.network.opened[-1]
+
+
+def test_docker_that_is_down_is_said(served: ServedDoor, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(served.network, "is_down", True)
+    reply = served.ask(job, JOBS)
+    assert (reply.status_code, reply.json()["error"]["message"]) == (503, "Docker does not answer: it is down")
+
+
+def test_a_restart_keeps_address_and_tokens(tmp_path: Path) -> None:
+    first = ServedDoor(tmp_path)
+    with closing(first):
+        job = first.job("1")
+        before, token = first.variables(job), first.door.token(job)
+    second = ServedDoor(tmp_path)
+    with closing(second):
+        second.door.resume()
+        assert second.variables(job) == before
+        assert second.door.token(job) == token
+        assert second.ask(job, JOBS, headers=bearer(token)).status_code == 200
+
+
+def test_a_port_is_none_of_outgoing_connections(served: ServedDoor, job: Job) -> None:
+    first_outgoing = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    assert 1024 <= int(served.variables(job)["GCE_METADATA_HOST"].rpartition(":")[2]) < first_outgoing
