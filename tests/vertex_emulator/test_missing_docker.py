@@ -101,14 +101,15 @@ def linger(marker: Path) -> None:
     main._leave_threads = stay
 
 
-def test_next_start_serves_secrets_where_containers_look(tmp_path: Path, silent: list[socket.socket]) -> None:
+def test_next_start_serves_where_containers_look(tmp_path: Path, silent: list[socket.socket]) -> None:
     data, marker = DataFolder.open(tmp_path / "data"), tmp_path / "lingers"
-    data.secrets.write_text("{}")
     with reserve_port() as port, contextlib.closing(Database(data.database)) as database, database.write() as written:
         written.settings.set("secret_manager_address", f"127.0.0.1:{port}")
+    secret = f"http://127.0.0.1:{port}/v1/projects/p/secrets/s/versions/1:access"
+    key = {"X-Goog-Api-Key": "none"}
     marker.touch()
     first = RunningEmulator(data.root, prepare=partial(linger, marker))
-    assert requests.get(f"http://127.0.0.1:{port}/", timeout=PATIENCE_SECONDS).status_code == 404
+    assert requests.get(secret, headers=key, timeout=PATIENCE_SECONDS).status_code == 403
     assert command("stop", data=data.root).stdout == "stopped\n"
     second = RunningEmulator(data.root)
     try:
@@ -116,7 +117,7 @@ def test_next_start_serves_secrets_where_containers_look(tmp_path: Path, silent:
     finally:
         marker.unlink()
         assert first.process.wait(PATIENCE_SECONDS) == 0
-    assert requests.get(f"http://127.0.0.1:{port}/", timeout=PATIENCE_SECONDS).status_code == 404
+    assert requests.get(secret, headers=key, timeout=PATIENCE_SECONDS).status_code == 403
     assert second.end() == 0
 
 

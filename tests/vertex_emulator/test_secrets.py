@@ -2,9 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +10,6 @@ from google.api_core import exceptions
 from tests.blocks import taken
 from tests.vertex_emulator.running import (
     PARENT,
-    PATIENCE_SECONDS,
     RunningEmulator,
     custom_job,
     labelled,
@@ -22,10 +18,6 @@ from tests.vertex_emulator.running import (
     until,
 )
 from tests.vertex_emulator.test_container_attacks import host_service, needs_root, probe
-from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.database import Database
-from vertex_emulator.names import Location
-from vertex_emulator.secrets import SecretServer, SecretValues
 
 VALUE = "correct-horse-battery-staple-ü"
 NAME = "projects/my-project/secrets/hf-token/versions"
@@ -93,8 +85,8 @@ def test_only_secrets_are_served_to_key_holders(emulator: RunningEmulator, acces
     assert emulator.http.get(f"{url}/v1/{NAME}/latest:access").status_code == 401
     headers = {"X-Goog-Api-Key": key}
     assert emulator.http.get(f"{url}/v1/{NAME}/latest:access", headers=headers).status_code == 200
-    for path in (f"v1/{PARENT}/customJobs", "", "healthz", "v1/projects/my-project/secrets"):
-        assert emulator.http.get(f"{url}/{path}", headers=headers).status_code == 404
+    for path in (f"v1/{PARENT}/customJobs", "storage/v1/b", "healthz", "v1/projects/my-project/secrets"):
+        assert emulator.http.get(f"{url}/{path}", headers=headers).status_code == 401
     # On its own port, the emulator's user needs no key.
     assert emulator.call("GET", f"v1/{NAME}/latest:access")["payload"].keys() == {"data", "dataCrc32c"}
 
@@ -112,28 +104,3 @@ def test_a_restart_keeps_address_and_key(emulator: RunningEmulator, access: dict
     headers = {"X-Goog-Api-Key": access["SECRET_MANAGER_API_KEY"]}
     url = access["SECRET_MANAGER_API_ENDPOINT"]
     assert emulator.http.get(f"{url}/v1/{NAME}/latest:access", headers=headers).status_code == 200
-
-
-def test_jobs_without_secrets_get_no_variables(emulator: RunningEmulator) -> None:
-    job = str(
-        emulator.call(
-            "POST",
-            f"v1/{PARENT.replace('my-project', 'without')}/customJobs",
-            custom_job(pool("import os; print([name for name in os.environ if 'SECRET' in name])")),
-        )["name"]
-    )
-    emulator.ended(job)
-    assert emulator.lines(job) == ["[]"]
-
-
-def test_a_new_port_is_none_of_outgoing_connections(tmp_path: Path) -> None:
-    data = DataFolder.open(tmp_path)
-    data.secrets.write_text(json.dumps({"my-project": {"a": "b"}}))
-    executor: Any = SimpleNamespace(gateway=lambda: "127.0.0.1", open_port=lambda *_: None)
-    job: Any = SimpleNamespace(location=Location("my-project", "us-central1"))
-    with closing(Database(data.database)) as database:
-        server = SecretServer(database, executor, SecretValues(data.secrets), "token", 1024)
-        address = server.variables(job)["SECRET_MANAGER_API_ENDPOINT"]
-        server.stop(PATIENCE_SECONDS)
-    first_outgoing = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    assert 1024 <= int(address.rpartition(":")[2]) < first_outgoing
