@@ -220,7 +220,7 @@ class UploadRoutes:
                 resource = await read_json(request)
                 upload = self._create(request, resource, request.headers.get("x-upload-content-type", ""))
                 url = f"{messages.base_url(request)}{request.url.path}?uploadType=resumable&upload_id={upload.id}"
-                return Response(headers={"location": url, "x-guploader-uploadid": upload.id})
+                return _spelt(Response(headers={"location": url, "x-guploader-uploadid": upload.id}))
         raise ApiError("INVALID_ARGUMENT", "uploadType must be media, multipart or resumable")
 
     async def _receive_multipart(self, request: Request) -> Response:
@@ -271,7 +271,7 @@ class UploadRoutes:
             return await messages.object_reply(request, stored, file)
         if (end is None and total is None and start is not None) or received == total:
             return await self._complete(request, upload)
-        return Response(status_code=308, headers={"range": f"bytes=0-{received - 1}"} if received else {})
+        return _spelt(Response(status_code=308, headers={"range": f"bytes=0-{received - 1}"} if received else {}))
 
     def cancel(self, request: Request) -> Response:
         """Delete an unfinished upload."""
@@ -392,3 +392,9 @@ class MultipartParser:
 
 def _malformed(reason: str) -> ApiError:
     return ApiError("INVALID_ARGUMENT", f"Malformed multipart body: {reason}.")
+
+
+def _spelt(response: Response) -> Response:
+    """Spell the names of headers as the service does: TensorFlow's file system finds them by capitals alone."""
+    response.raw_headers = [(name.title(), value) for name, value in response.raw_headers]
+    return response

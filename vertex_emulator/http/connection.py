@@ -9,6 +9,7 @@ import asyncio
 import errno
 import logging
 import os
+import re
 import resource
 import socket
 import struct
@@ -19,6 +20,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
+import h11
 import uvicorn
 from h11 import LocalProtocolError
 from starlette.types import ASGIApp
@@ -46,6 +48,9 @@ _OPTIONS: Mapping[str, Any] = {
     # How many connections are accepted at once: some of them may have to be cut before the next ones.
     "backlog": 64,
 }
+_HEAD_END = b"\r\n\r\n"
+_IDENTITY = re.compile(rb"\r\ntransfer-encoding: *identity *\r\n", re.IGNORECASE)
+"""It means none (RFC 2616, 3.6). TensorFlow's file system sends it, and the parser takes `chunked` only."""
 _MAX_FILES = 65_536  # some programs try all numbers of files that they may have
 _WAITING = 4096  # connections that wait to be accepted; the system may have a lower limit
 _TCP_CLOSE = 7  # linux/tcp_states.h
@@ -284,6 +289,9 @@ class IdentifiedConnection(H11Protocol):
             self._begin_relay(self._open_relay, data)
         else:
             self._crowd.idle.pop(self, None)
+            if self.conn.their_state is h11.IDLE:
+                head, end, rest = data.partition(_HEAD_END)
+                data = _IDENTITY.sub(b"\r\n", head + end[:2]) + end[2:] + rest if end else data
             super().data_received(data)
 
     def _begin_relay(self, open_relay: OpenRelay, first: bytes) -> None:
