@@ -22,6 +22,8 @@ OWN = "own"
 """The caller that is the emulator's own user, or root."""
 HEADER = "x-vertex-emulator-relay"
 _START_SECONDS = 60.0
+_OWN_ADDRESS = "ipv4:127.0.0.1:"
+"""As gRPC writes it."""
 _log = logging.getLogger("vertex_emulator.rpc")
 
 
@@ -38,10 +40,12 @@ class Translator:
 
     def caller(self, header: str) -> Any:
         """Return who has sent the call for which a request of the process stands; None if it is not the process's."""
-        secret, _, port = header.partition(":")
-        if not hmac.compare_digest(secret.encode(), self.secret.encode()) or not port.isdigit():
+        secret, _, peer = header.partition(":")
+        # Another user may connect to the process from the port of a relay, at another address of this machine.
+        if not hmac.compare_digest(secret.encode(), self.secret.encode()) or not peer.startswith(_OWN_ADDRESS):
             return None
-        return self._callers.get(int(port))
+        port = peer.removeprefix(_OWN_ADDRESS)
+        return self._callers.get(int(port)) if port.isdigit() else None
 
     def port(self) -> int:
         """Return the port of the running process, started if it is not. Raises OSError."""
@@ -78,7 +82,9 @@ class Translator:
         """Connect a client whose first bytes are these to the process. Raises OSError."""
         port = await asyncio.get_running_loop().run_in_executor(None, self.port)
         loop = asyncio.get_running_loop()
-        _, server = await loop.create_connection(lambda: _Server(client, self._callers), "127.0.0.1", port)
+        _, server = await loop.create_connection(
+            lambda: _Server(client, self._callers), "127.0.0.1", port, local_addr=("127.0.0.1", 0)
+        )
         self._callers[server.own_port] = caller
         server.transport.write(first)
         return _Relay(server)

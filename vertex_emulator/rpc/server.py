@@ -117,7 +117,7 @@ class Translation(grpc.GenericRpcHandler):  # type: ignore[misc]
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
             raise
         given = {name: value for name, value in context.invocation_metadata() if name in _PASSED}
-        headers = {**given, HEADER: f"{self.secret}:{context.peer().rpartition(':')[2]}"}
+        headers = {**given, HEADER: f"{self.secret}:{context.peer()}"}
         if call.body is not None:
             headers["Content-Type"] = "application/json"
         body = call.body.encode() if call.body is not None else None
