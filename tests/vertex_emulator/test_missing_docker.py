@@ -103,8 +103,11 @@ def linger(marker: Path) -> None:
 
 def test_next_start_serves_where_containers_look(tmp_path: Path, silent: list[socket.socket]) -> None:
     data, marker = DataFolder.open(tmp_path / "data"), tmp_path / "lingers"
-    with reserve_port() as port, contextlib.closing(Database(data.database)) as database, database.write() as written:
-        written.settings.set("secret_manager_address", f"127.0.0.1:{port}")
+    with reserve_port() as port, reserve_port() as tls_port:
+        database = Database(data.database)
+        with database.write() as written:
+            written.settings.set("door", f"127.0.0.1:{port}:{tls_port}")
+        database.close()
     secret = f"http://127.0.0.1:{port}/v1/projects/p/secrets/s/versions/1:access"
     key = {"X-Goog-Api-Key": "none"}
     marker.touch()

@@ -111,7 +111,8 @@ class Door:
         host, port, tls_port = self._address
         secrets = self.values.exist_for(job.location.project_number)
         variables = _variables(f"{host}:{port}", self._key(job.location.project) if secrets else "")
-        obstacle = self.executor.lead_home(host, {80: port, 443: tls_port})
+        self.executor.lead_home(host, {80: port, 443: tls_port})
+        obstacle = self.executor.set_rules()
         if obstacle is not None:
             return Home(variables, note=_NOT_LED.format(obstacle))
         trusted = dict.fromkeys(authority.VARIABLES, authority.BUNDLE)

@@ -198,9 +198,13 @@ class Executor:
         """The address of this machine that containers can be allowed to reach; None if there is none."""
         return self._firewall.gateway() if self._settings.egress else None
 
-    def lead_home(self, address: str, ports: Mapping[int, int]) -> str | None:
-        """Let containers connect to ports of this machine, by their address and by HOME; return why not by HOME."""
-        return self._firewall.lead_home(address, ports)
+    def lead_home(self, address: str, ports: Mapping[int, int]) -> None:
+        """Let containers connect to ports of this machine, by its address and by HOME, from the next rules on."""
+        self._firewall.lead_home(address, ports)
+
+    def set_rules(self) -> str | None:
+        """Set the rules of the firewall; return why they cannot be set."""
+        return self._firewall.ensure()
 
     def remove(self, job_id: str) -> None:
         """Remove a job's containers, running or not, and its network."""

@@ -109,8 +109,8 @@ class Firewall:
         # Docker 20.10 does not tell it until its first restart; it has made the bridge itself then, with this address.
         return str(config.get("Gateway") or ipaddress.IPv4Network(config["Subnet"])[1])
 
-    def lead_home(self, address: str, ports: Mapping[int, int]) -> str | None:
-        """Let containers reach ports of this machine, and no others; return why they cannot be led there.
+    def lead_home(self, address: str, ports: Mapping[int, int]) -> None:
+        """Set the ports of this machine, and no others, that `ensure` opens to containers when it next runs.
 
         `ports` has, by port, the one at which containers that connect to HOME are answered.
         """
@@ -120,18 +120,19 @@ class Firewall:
         with self._lock:
             if admitted != self._admitted:
                 self._admitted, self._led, self._is_outdated, self._next_check = admitted, "\n    ".join(led), True, 0.0
-        self.ensure()
-        return _missing_means() or self.obstacle
 
-    def ensure(self) -> None:
-        """Add the rules unless they are there or cannot be set."""
+    def ensure(self) -> str | None:
+        """Add the rules unless they are there; return why they cannot be set."""
         with self._lock:
-            if _missing_means() is not None or time.monotonic() < self._next_check:
-                return
+            if missing := _missing_means():
+                return missing
+            if time.monotonic() < self._next_check:
+                return self.obstacle
             before, self.obstacle = self.obstacle, self._add()
             self._next_check = time.monotonic() + _CHECK_SECONDS
             if self.obstacle not in (None, before):
                 _log.warning("containers can reach services of this machine: %s", self.obstacle)
+            return self.obstacle
 
     def remove(self) -> None:
         """Remove the rules if they are there."""

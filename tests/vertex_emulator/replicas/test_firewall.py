@@ -55,8 +55,7 @@ def nft(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def test_ordinary_user_cannot_set_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     found = of(Daemon())
-    found.ensure()
-    assert found.obstacle == "the emulator does not run as root"
+    assert found.ensure() == found.obstacle == "the emulator does not run as root"
     assert found.mac_address("a") is None
 
 
@@ -105,6 +104,25 @@ def test_rules_name_emulator_and_default_bridge(nft: Path) -> None:
     assert 'iifname "bridge9"' in written
     assert str(found.mac_address("a")).startswith("06:01:23:")
     assert "== 06:01:23:00:00:00" in written
+
+
+def test_the_metadata_server_s_address_leads_to_the_door(nft: Path) -> None:
+    found = of(Daemon())
+    found.lead_home("172.17.0.1", {80: 20_001, 443: 20_002})
+    assert not (nft.parent / "written").exists()
+    assert found.ensure() is None
+    written = (nft.parent / "written").read_text()
+    assert "ip daddr 172.17.0.1 tcp dport { 20001, 20002 } accept" in written
+    for line in ("tcp dport 80 dnat ip to 172.17.0.1:20001", "tcp dport 443 dnat ip to 172.17.0.1:20002"):
+        assert f"== 06:01:23:00:00:00 ip daddr 169.254.169.254 {line}\n" in written
+
+
+def test_other_ports_replace_those_before(nft: Path) -> None:
+    found = of(Daemon())
+    for port in (20_001, 20_001, 20_003):
+        found.lead_home("172.17.0.1", {80: port})
+        found.ensure()
+    assert (nft.parent / "written").read_text().count("-f -") == 2
 
 
 # Its packets to the machine put its addresses into the machine's ARP cache.
