@@ -53,7 +53,7 @@ LAYERS = {
             "times",
         ),
         ("data_folder", "emulator_log", "filters", "http", "faults", "search", "secrets"),
-        ("database", "gcs"),
+        ("database", "gcs", "rpc"),
         ("event_files", "replicas", "resources", "usage"),
         (
             "curves",

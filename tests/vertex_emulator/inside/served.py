@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,11 @@ from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import RUNNING, SUCCEEDED, Job, Replica
 from vertex_emulator.errors import ExecutorUnavailable
+from vertex_emulator.inside.authority import Authority
 from vertex_emulator.inside.door import Door
 from vertex_emulator.inside.entries import EntryWriter
 from vertex_emulator.names import Location
+from vertex_emulator.rpc.relay import Translator
 from vertex_emulator.secrets import SecretValues
 
 OTHER = Location("other-project", "us-central1")
@@ -34,13 +37,18 @@ class Network(Machine):
 
     clock: Clock = field(default_factory=Clock)
     caller: tuple[str, Replica] | None = None
-    opened: list[tuple[str, int]] = field(default_factory=list)
+    led: dict[str, dict[int, int]] = field(default_factory=dict)
+    obstacle: str | None = None
 
     def gateway(self) -> str:
         return "127.0.0.1"
 
-    def open_port(self, host: str, port: int) -> None:
-        self.opened.append((host, port))
+    def lead_home(self, host: str, ports: dict[int, int]) -> None:
+        self.led[host] = ports
+
+    def set_rules(self) -> str | None:
+        self._reach()
+        return self.obstacle
 
     def replica_at(self, address: str) -> tuple[str, Replica] | None:
         if self.is_down:
@@ -60,16 +68,20 @@ class ServedDoor:
         api = Api(self.database, executor, self.data, 4, lambda _job: None, "http://here")
         app = server._App(api).asgi()
         values, entries = SecretValues(self.data.secrets), EntryWriter(self.database)
-        self.door = Door(self.database, executor, values, entries, "a token of the emulator", 1024, app)
+        authority = Authority(self.data.certificate, self.data.trusted)
+        secret, buckets, translator = "a token of the emulator", self.data.buckets, Translator("http://here")
+        self.door = Door(self.database, executor, values, entries, secret, 1024, app, buckets, authority, translator)
 
     def close(self) -> None:
         self.door.stop(PATIENCE_SECONDS)
         self.database.close()
 
-    def job(self, job_id: str, location: Location = LOCATION, **job_spec: Any) -> Job:
+    def job(
+        self, job_id: str, location: Location = LOCATION, pools: Sequence[dict[str, Any]] = (), **job_spec: Any
+    ) -> Job:
         """A new job that runs."""
         with self.database.write() as transaction:
-            job = transaction.jobs.add(job_id, CUSTOM_JOB, location, custom_job_spec(**job_spec))
+            job = transaction.jobs.add(job_id, CUSTOM_JOB, location, custom_job_spec(*pools, **job_spec))
             return transaction.jobs.update(job, state=RUNNING)
 
     def end(self, job: Job) -> None:
@@ -84,12 +96,12 @@ class ServedDoor:
     def variables(self, job: Job) -> dict[str, str]:
         """What a job's containers get, which are the callers from here on."""
         self.network.caller = job.id, Replica(0, 0)
-        return self.door.variables(job)
+        return dict(self.door.home(job).variables)
 
     def ask(self, job: Job | None, path: str, method: str = "GET", **options: Any) -> requests.Response:
         """A request of a container of a job, or of somebody else, on a connection of its own."""
         self.network.caller = (job.id, Replica(0, 0)) if job else None
-        self._url = getattr(self, "_url", None) or self.door.variables(self.job("0"))["STORAGE_EMULATOR_HOST"]
+        self._url = getattr(self, "_url", None) or self.door.home(self.job("0")).variables["STORAGE_EMULATOR_HOST"]
         with requests.Session() as session:
             session.trust_env = False
             return session.request(method, self._url + path, timeout=30, allow_redirects=False, **options)

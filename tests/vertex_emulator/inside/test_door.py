@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from tests.vertex_emulator.inside.served import OTHER, ServedDoor, bearer
+from tests.vertex_emulator.jobs import pool
 from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.inside import entries
+from vertex_emulator.names import Location
+from vertex_emulator.replicas.spec import Home
 
 JOBS = "/v1/projects/my-project/locations/us-central1/customJobs"
 OTHER_JOBS = JOBS.replace("my-project", "other-project")
@@ -80,8 +83,9 @@ def test_other_projects_are_forbidden(served: ServedDoor, job: Job) -> None:
     ],
 )
 def test_the_emulator_s_own_methods_are_none_of_a_job(served: ServedDoor, job: Job, path: str) -> None:
+    token = bearer(served.door.token(job))
     for method in ("GET", "POST", "DELETE"):
-        reply = served.ask(job, path, method, json={} if method == "POST" else None)
+        reply = served.ask(job, path, method, json={} if method == "POST" else None, headers=token)
         assert reply.status_code in (403, 404, 405, 501), (method, reply.text)
 
 
@@ -94,8 +98,15 @@ def test_no_header_says_who_connects(served: ServedDoor, job: Job, monkeypatch: 
 
 
 def test_a_host_header_leads_nowhere_else(served: ServedDoor, job: Job) -> None:
-    host = {"Host": "a/v1/projects/my-project/x?"}
+    host = {"Host": "a/v1/projects/my-project/x?", **bearer(served.door.token(job))}
     assert served.ask(job, "/vertex_emulator/jobs", headers=host).status_code in (400, 404)
+
+
+def test_what_is_public_is_fetched_from_google(served: ServedDoor, job: Job) -> None:
+    reply = served.ask(job, "/tensorflow/tf-keras-datasets/a%20b.npz")
+    location = "https://commondatastorage.googleapis.com/tensorflow/tf-keras-datasets/a%20b.npz"
+    assert (reply.status_code, reply.headers["Location"]) == (307, location)
+    assert served.ask(None, "/tensorflow/tf-keras-datasets/a%20b.npz").status_code == 401
 
 
 def test_files_are_objects_by_either_api(served: ServedDoor, job: Job) -> None:
@@ -159,14 +170,42 @@ def test_secrets_are_read_by_token_and_key(served: ServedDoor, job: Job) -> None
 
 
 def test_without_secrets_no_variable_names_them(served: ServedDoor) -> None:
-    found = served.door.variables(served.job("without", type(OTHER)("without", "us-central1")))
+    found = served.variables(served.job("without", Location("without", "us-central1")))
     assert "STORAGE_EMULATOR_HOST" in found
     assert [name for name in found if "SECRET" in name] == []
 
 
-def test_the_port_is_opened_to_containers(served: ServedDoor, job: Job) -> None:
-    host, _, port = served.variables(job)["GCE_METADATA_HOST"].rpartition(":")
-    assert (host, int(port)) == served.network.opened[-1]
+def test_names_of_google_lead_to_the_door(served: ServedDoor, job: Job) -> None:
+    home = served.door.home(job)
+    host, _, port = home.variables["GCE_METADATA_HOST"].rpartition(":")
+    assert (served.network.led[host][80], home.note) == (int(port), "")
+    assert set(home.hosts.values()) == {"169.254.169.254"}
+    assert {"metadata.google.internal", "storage.googleapis.com", "bigquery.googleapis.com"} <= set(home.hosts)
+    (mount,) = home.mounts
+    assert home.variables["SSL_CERT_FILE"] == mount.target and mount.read_only
+
+
+def test_without_rules_variables_alone_lead_there(
+    served: ServedDoor, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(served.network, "obstacle", "the emulator does not run as root")
+    home = served.door.home(job)
+    assert (home.hosts, home.mounts) == ({}, ())
+    assert "STORAGE_EMULATOR_HOST" in home.variables and "SSL_CERT_FILE" not in home.variables
+    assert "the emulator does not run as root" in home.note and "\n" not in home.note
+
+
+def test_a_job_with_credentials_is_led_nowhere(served: ServedDoor) -> None:
+    env = [{"name": "GOOGLE_APPLICATION_CREDENTIALS", "value": "/gcs/keys/key.json"}]
+    job = served.job("own", pools=[pool(env=env)])
+    assert served.door.home(job) == Home()
+
+
+def test_a_service_that_is_not_emulated_says_so(served: ServedDoor, job: Job) -> None:
+    headers = {"Host": "bigquery.googleapis.com", **bearer(served.door.token(job))}
+    error = served.ask(job, "/bigquery/v2/projects/my-project/queries", "POST", headers=headers, json={}).json()
+    assert error["error"]["status"] == "UNIMPLEMENTED"
+    assert error["error"]["message"].startswith("bigquery.googleapis.com is not emulated at home.")
 
 
 def test_docker_that_is_down_is_said(served: ServedDoor, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,7 +221,9 @@ def test_a_restart_keeps_address_and_tokens(tmp_path: Path) -> None:
         before, token = first.variables(job), first.door.token(job)
     second = ServedDoor(tmp_path)
     with closing(second):
+        second.network.is_down = True  # the start needs no Docker
         second.door.resume()
+        second.network.is_down = False
         assert second.variables(job) == before
         assert second.door.token(job) == token
         assert second.ask(job, JOBS, headers=bearer(token)).status_code == 200

@@ -25,7 +25,7 @@ def account(host):
     url = f"http://{host}/computeMetadata/v1/instance/service-accounts/default/"
     return ask(url + "email", Metadata_Flavor="Google"), ask(url + "token", Metadata_Flavor="Google")
 
-storage, bucket = os.environ["STORAGE_EMULATOR_HOST"], "home-" + os.environ["CLOUD_ML_JOB_ID"]
+storage, bucket = os.environ["STORAGE_EMULATOR_HOST"], "home"
 email, token = account(os.environ["GCE_METADATA_HOST"])
 token = json.loads(token)["access_token"]
 bearer = {"Authorization": f"Bearer {token}"}
@@ -42,7 +42,7 @@ ask(f"{storage}/v2/entries:write", json.dumps(entries).encode(), Content_Type="a
 jobs = json.loads(ask(f"{storage}/v1/projects/my-project/locations/us-central1/customJobs", **bearer))["customJobs"]
 print(json.dumps({
     "message": "found", "email": email, "token": token, "mounted": mounted, "by name": by_name and by_name[0],
-    "url": f"{storage}/storage/v1/b", "bucket": bucket, "listed": [each["name"] for each in listed],
+    "url": f"{storage}/storage/v1/b", "listed": [each["name"] for each in listed],
     "itself": any(job["name"].endswith(os.environ["CLOUD_ML_JOB_ID"]) for job in jobs),
     "refused": [status(storage + path, **bearer) for path in (
         "/vertex_emulator/jobs", "/healthz", "/v1/projects/other/locations/us-central1/customJobs")],
@@ -55,6 +55,7 @@ while not os.path.exists(f"/gcs/{bucket}/end"):
 
 def test_code_for_the_cloud_runs_as_it_is(shared: RunningEmulator) -> None:
     env = [{"name": "BY_NAME", "value": "1"}] if os.geteuid() == 0 else []
+    (shared.data / "gcs" / "home").mkdir()
     job = shared.create(custom_job(pool(TRAINER, env=env), serviceAccount=ACCOUNT))
     (found,) = until(lambda: [each for each in shared.objects(job) if "token" in each], "what the job found")
     assert (found["email"], found["by name"]) == (ACCOUNT, ACCOUNT if env else None)
@@ -68,5 +69,5 @@ def test_code_for_the_cloud_runs_as_it_is(shared: RunningEmulator) -> None:
     assert shared.get(job)["state"] == "JOB_STATE_RUNNING"
     reply = shared.http.get(found["url"], headers={"Authorization": f"Bearer {found['token']}"})
     assert (reply.status_code, reply.json()["error"]["status"]) == (401, "UNAUTHENTICATED")
-    (shared.data / "gcs" / found["bucket"] / "end").touch()
+    (shared.data / "gcs" / "home" / "end").touch()
     assert shared.ended(job)["state"] == "JOB_STATE_SUCCEEDED"
