@@ -33,7 +33,7 @@ _MESSAGES: Mapping[str, Mapping[str, tuple[int, str]]] = {
 
 
 @cache
-def _types() -> Mapping[str, Any]:
+def types() -> Mapping[str, Any]:
     """Return the classes of the messages by name."""
     kinds = descriptor_pb2.FieldDescriptorProto
     dependencies = [struct_pb2.DESCRIPTOR.name, log_severity_pb2.DESCRIPTOR.name]
@@ -84,14 +84,14 @@ def serialized(kind: Any, text: str) -> bytes:
 @cache
 def bindings() -> Mapping[str, Binding]:
     """Return the bindings by method."""
-    types = _types()
+    known = types()
 
     def access(data: bytes) -> Call:
-        name = types["Name"].FromString(data).name
-        return Call("GET", f"/v1/{name}:access", [], None, partial(serialized, types["Version"]))
+        name = known["Name"].FromString(data).name
+        return Call("GET", f"/v1/{name}:access", [], None, partial(serialized, known["Version"]))
 
     def write(data: bytes) -> Call:
-        body = json_format.MessageToDict(types["Entries"].FromString(data))
-        return Call("POST", "/v2/entries:write", [], json.dumps(body), partial(serialized, types["Nothing"]))
+        body = json_format.MessageToDict(known["Entries"].FromString(data))
+        return Call("POST", "/v2/entries:write", [], json.dumps(body), partial(serialized, known["Nothing"]))
 
     return {_SECRET: access, _WRITE: write}

@@ -1,0 +1,88 @@
+"""The certificate of Google's names: who trusts it, who may read its key, and that its authority signs no other."""
+
+import socket
+import ssl
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from vertex_emulator.errors import StartError
+from vertex_emulator.inside.authority import Authority
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path / "key.pem", tmp_path / "trusted.pem")
+
+
+def greeted(authority: Authority, trusted: Path | None, name: str) -> str | None:
+    """The protocol that a client and the server agree on; raises SSLError."""
+    client = ssl.create_default_context(cafile=str(trusted) if trusted else None)
+    client.verify_flags |= ssl.VERIFY_X509_STRICT
+    client.set_alpn_protocols(["h2", "http/1.1"])
+    ours, theirs = socket.socketpair()
+
+    def answer() -> None:
+        with theirs:
+            try:
+                with authority.context().wrap_socket(theirs, server_side=True) as accepted:
+                    accepted.recv(1)
+            except OSError:
+                return
+
+    server = threading.Thread(target=answer)
+    server.start()
+    with ours:
+        try:
+            with client.wrap_socket(ours, server_hostname=name) as connected:
+                return connected.selected_alpn_protocol()
+        finally:
+            ours.close()
+            server.join(30)
+
+
+def test_clients_that_trust_the_bundle_take_google_s_names(authority: Authority) -> None:
+    for name in ("storage.googleapis.com", "us-central1-aiplatform.googleapis.com"):
+        assert greeted(authority, authority.bundle(), name) == "http/1.1"
+    with pytest.raises(ssl.SSLCertVerificationError):
+        greeted(authority, authority.bundle(), "example.com")
+
+
+def test_the_machine_does_not_trust_it(authority: Authority) -> None:
+    with pytest.raises(ssl.SSLCertVerificationError):
+        greeted(authority, None, "storage.googleapis.com")
+
+
+def test_its_key_is_the_owner_s_and_signs_nothing(authority: Authority, tmp_path: Path) -> None:
+    bundle = authority.bundle()
+    key = tmp_path / "key.pem"
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600 and b"PRIVATE KEY" not in bundle.read_bytes()
+    assert key.read_bytes().count(b"PRIVATE KEY-----") == 2  # one key, the server's: that of the authority is gone
+    assert key.read_bytes() not in bundle.read_bytes()
+
+
+def test_both_files_are_kept_together(authority: Authority, tmp_path: Path) -> None:
+    before = authority.bundle().read_bytes()
+    assert authority.bundle().read_bytes() == before
+    (tmp_path / "key.pem").unlink()
+    assert authority.bundle().read_bytes() != before
+    assert greeted(authority, authority.bundle(), "storage.googleapis.com")
+
+
+def test_a_broken_key_is_one_line(authority: Authority, tmp_path: Path) -> None:
+    authority.bundle()
+    (tmp_path / "key.pem").write_text("no key")
+    with pytest.raises(StartError, match="delete it, and a start makes another"):
+        authority.context()
+
+
+def test_many_threads_make_one(authority: Authority) -> None:
+    found: list[bytes] = []
+    threads = [threading.Thread(target=lambda: found.append(authority.bundle().read_bytes())) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({*found}) == 1
