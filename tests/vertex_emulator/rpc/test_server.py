@@ -64,10 +64,11 @@ def test_other_methods_have_none(method: str) -> None:
 
 def test_only_the_process_speaks_for_callers() -> None:
     translator = Translator("http://127.0.0.1:1")
-    translator._callers["127.0.0.1:7"] = OWN
-    assert translator.caller(f"{translator.secret}:127.0.0.1:7") == OWN
-    others = ("127.0.0.1:8", "172.17.0.2:7", "7", "")
-    for header in (*(f"{translator.secret}:{each}" for each in others), "secret:127.0.0.1:7", "", translator.secret):
+    translator._callers[7] = OWN
+    own = "ipv4:127.0.0.1:7"
+    assert translator.caller(f"{translator.secret}:{own}") == OWN
+    others = ("ipv4:127.0.0.1:8", "ipv4:127.0.0.1:x", "ipv4:172.17.0.2:7", "7", "")
+    for header in (*(f"{translator.secret}:{each}" for each in others), f"secret:{own}", "", translator.secret):
         assert translator.caller(header) is None
 
 
