@@ -9,8 +9,9 @@ from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database.records import Replica, RestartHistory
 from vertex_emulator.errors import ReplicaCannotStart
 from vertex_emulator.faults import InjectedFault
+from vertex_emulator.replicas.mounts import Mount
 from vertex_emulator.replicas.resources import Host
-from vertex_emulator.replicas.spec import ReplicaSpec, build
+from vertex_emulator.replicas.spec import Home, ReplicaSpec, build
 
 HOST = Host(cpus=8, memory=64 << 30, gpus=("0", "1"))
 
@@ -83,18 +84,27 @@ def test_parallel_replicas_and_trials_take_different_gpus(data: DataFolder) -> N
 
 
 def test_what_is_mounted_and_set_is_added_up(data: DataFolder) -> None:
-    """A trial with a share, secrets and a debugger: none of them replaces another, or a part of the pool's own."""
+    """A trial with a share, a way home and a debugger: none of them replaces another, or a part of the pool's own."""
     share = {"server": "10.0.0.2", "path": "/share", "mountPoint": "data"}
-    mounting = {**pool(env=[{"name": "OWN", "value": "1"}]), "nfsMounts": [share]}
+    own = [{"name": "OWN", "value": "1"}, {"name": "STORAGE_EMULATOR_HOST", "value": "http://own"}]
+    mounting = {**pool(env=own), "nfsMounts": [share]}
     history = RestartHistory(attempts={"workerpool0-0": 2})
     job = custom_job(custom_job_spec(mounting), study="7", trial=1, fault=InjectedFault("debug"), restarts=history)
-    spec = build(job, Replica(0, 0, 2), data, HOST, "acc", {"SECRET": "2"})
+    home = Home(
+        {"SECRET": "2", "STORAGE_EMULATOR_HOST": "http://home"},
+        {"storage.googleapis.com": "169.254.169.254"},
+        [Mount("/trusted.pem", "/run/ca.pem", read_only=True)],
+    )
+    spec = build(job, Replica(0, 0, 2), data, HOST, "acc", home)
     assert [mount.target for mount in spec.mounts] == [
         "/gcs",
         "/gcs/bkt",
         "/mnt/nfs/data",
         "/tmp/hypertune",
         "/opt/vertex-emulator",
+        "/run/ca.pem",
     ]
     assert {"OWN", "SECRET", "RANK", "CLOUD_ML_HP_METRIC_TAG", "VERTEX_EMULATOR_DEBUGGER"} <= set(spec.environment)
+    assert spec.environment["STORAGE_EMULATOR_HOST"] == "http://own"
+    assert spec.hosts == home.hosts
     assert spec.replica == Replica(0, 0, 2)
