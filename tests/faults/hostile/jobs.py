@@ -40,7 +40,7 @@ class HostileJobs:
 
     def run(self, secret: Path, port: int) -> None:
         """Keep jobs running; cancel those that stay, and delete most that have ended."""
-        addresses = ["169.254.169.254:80", f"172.17.0.1:{port}"]
+        addresses = ["169.254.169.254:8080", f"172.17.0.1:{port}"]
         addresses.append(f"{socket.gethostbyname(socket.gethostname())}:{port}")
         while not self._is_over.wait(_STEP_SECONDS):
             self._step_jobs()
