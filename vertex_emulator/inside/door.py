@@ -164,7 +164,7 @@ class Door:
 
     async def _answer(self, request: Request) -> ASGIApp:
         """Return what answers a request, the emulator's application among it. Raises ApiError."""
-        path = str(request.scope["path"])  # that of `request.url` is quoted
+        path = str(request.scope["path"])  # that of `request.url` has ? and # quoted
         if error := services.refusal(request.headers.get("host", "")):
             raise error
         key = request.headers.get("x-goog-api-key") or _bearer(request, but=_TOKEN_PREFIX)
