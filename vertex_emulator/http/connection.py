@@ -105,11 +105,22 @@ OpenRelay = Callable[[asyncio.Transport, bytes, Mapping[str, Any]], Awaitable[Re
 
 
 class HttpServer(uvicorn.Server):
-    """An HTTP server within limits, for a `Listener`; connections of HTTP/2 are handed on by `relay`."""
+    """An HTTP server within limits, for a `Listener`; connections of HTTP/2 are handed on by `relay`.
 
-    def __init__(self, app: ASGIApp, limits: Limits, relay: OpenRelay | None = None, **options: Any) -> None:
+    `takes_identity` is for clients that name an encoding of bodies which means none.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        limits: Limits,
+        relay: OpenRelay | None = None,
+        *,
+        takes_identity: bool = False,
+        **options: Any,
+    ) -> None:
         crowd = _Crowd(limits)
-        protocol: Any = partial(IdentifiedConnection, crowd=crowd, relay=relay)
+        protocol: Any = partial(IdentifiedConnection, crowd=crowd, relay=relay, takes_identity=takes_identity)
         # Requests whose clients have left are worked on, too: what is beyond is answered 503 at once.
         requests = 2 * limits.connections
         super().__init__(uvicorn.Config(app, http=protocol, limit_concurrency=requests, **_OPTIONS, **options))
@@ -246,9 +257,11 @@ class IdentifiedConnection(H11Protocol):
     The connection keeps the id. A cache by address and port would give it to the next process with the same port.
     """
 
-    def __init__(self, *args: Any, crowd: _Crowd, relay: OpenRelay | None, **options: Any) -> None:
+    def __init__(
+        self, *args: Any, crowd: _Crowd, relay: OpenRelay | None, takes_identity: bool, **options: Any
+    ) -> None:
         super().__init__(*args, **options)
-        self._crowd, self._open_relay = crowd, relay
+        self._crowd, self._open_relay, self._takes_identity = crowd, relay, takes_identity
         self._is_begun = False
         self._relay: Relay | None = None
         self._connecting: asyncio.Task[None] | None = None
@@ -289,7 +302,7 @@ class IdentifiedConnection(H11Protocol):
             self._begin_relay(self._open_relay, data)
         else:
             self._crowd.idle.pop(self, None)
-            if self.conn.their_state is h11.IDLE:
+            if self._takes_identity and self.conn.their_state is h11.IDLE:
                 head, end, rest = data.partition(_HEAD_END)
                 data = _IDENTITY.sub(b"\r\n", head + end[:2]) + end[2:] + rest if end else data
             super().data_received(data)

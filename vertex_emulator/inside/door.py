@@ -261,7 +261,7 @@ class Door:
         return None
 
     def _start(self, listener: Listener, **options: Any) -> None:
-        server = HttpServer(self, _LIMITS.within(self.files), self.relay, **options)
+        server = HttpServer(self, _LIMITS.within(self.files), self.relay, takes_identity=True, **options)
         thread = threading.Thread(target=server.run, args=([listener],), daemon=True, name="inside")
         self._running.append((server, thread, listener))
         thread.start()

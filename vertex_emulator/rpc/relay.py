@@ -21,7 +21,8 @@ from vertex_emulator.http.connection import PEER_USER, Relay, is_trusted
 OWN = "own"
 """The caller that is the emulator's own user, or root."""
 HEADER = "x-vertex-emulator-relay"
-_START_SECONDS = 60.0
+_FORGET_SECONDS = 660.0
+"""Longer than the process works on a call."""
 _OWN_ADDRESS = "ipv4:127.0.0.1:"
 """As gRPC writes it."""
 _log = logging.getLogger("vertex_emulator.rpc")
@@ -82,10 +83,15 @@ class Translator:
         """Connect a client whose first bytes are these to the process. Raises OSError."""
         port = await asyncio.get_running_loop().run_in_executor(None, self.port)
         loop = asyncio.get_running_loop()
-        _, server = await loop.create_connection(
-            lambda: _Server(client, self._callers), "127.0.0.1", port, local_addr=("127.0.0.1", 0)
-        )
-        self._callers[server.own_port] = caller
+        while True:
+            _, server = await loop.create_connection(
+                lambda: _Server(client, self._callers), "127.0.0.1", port, local_addr=("127.0.0.1", 0)
+            )
+            # The process may still work on a call of whoever had the port before.
+            if self._callers.setdefault(server.own_port, caller) == caller:
+                break
+            server.keeps_client = True
+            server.transport.abort()
         server.transport.write(first)
         return _Relay(server)
 
@@ -96,7 +102,7 @@ class _Server(asyncio.Protocol):
     transport: asyncio.Transport
 
     def __init__(self, client: asyncio.Transport, callers: dict[int, Any]) -> None:
-        self._client, self._callers, self.own_port = client, callers, 0
+        self._client, self._callers, self.own_port, self.keeps_client = client, callers, 0, False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -113,8 +119,10 @@ class _Server(asyncio.Protocol):
             self._client.resume_reading()
 
     def connection_lost(self, _exc: Exception | None) -> None:
-        self._callers.pop(self.own_port, None)
-        self._client.close()
+        if not self.keeps_client:
+            loop = asyncio.get_running_loop()
+            loop.call_later(_FORGET_SECONDS, self._callers.pop, self.own_port, None)
+            self._client.close()
 
 
 @dataclass

@@ -121,6 +121,8 @@ class Translation(grpc.GenericRpcHandler):  # type: ignore[misc]
         if call.body is not None:
             headers["Content-Type"] = "application/json"
         body = call.body.encode() if call.body is not None else None
+        if not context.is_active():
+            return b""  # the caller has left, and another may have the relay's port by now
         limit = min(context.time_remaining() or _SECONDS, _SECONDS)
         try:
             reply = self._session().request(
