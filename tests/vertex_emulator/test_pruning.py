@@ -16,6 +16,8 @@ from vertex_api.pipelines import CUSTOM_TASK
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.pruning import PruneReport, prune_jobs, split_referenced
+from vertex_emulator.replicas.environment import METRIC_FOLDER
+from vertex_emulator.replicas.spec import ReplicaSpec
 
 DAY = 24 * 3600
 
@@ -24,9 +26,12 @@ DAY = 24 * 3600
 def emulator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Emulator:
     clock = Clock()
     use_clock(clock, monkeypatch)
-    return Emulator(
-        tmp_path / "data", Machine(clock, program=lambda spec: reports(spec) if len(spec.mounts) > 1 else 0)
-    )
+
+    def program(spec: ReplicaSpec) -> int:
+        is_trial = any(mount.target == METRIC_FOLDER for mount in spec.mounts)
+        return reports(spec) if is_trial else 0
+
+    return Emulator(tmp_path / "data", Machine(clock, program=program))
 
 
 def prune(emulator: Emulator, outputs: bool = False, dry_run: bool = False) -> PruneReport:
