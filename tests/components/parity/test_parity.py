@@ -182,14 +182,15 @@ def test_each_seeded_difference_is_named_and_no_other(stand_in: tuple[StandIn, s
 def running(url: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
     """A run of the command whose jobs take a while."""
     arguments = ["--project", PROJECT, "--endpoint", url, "--yes", "--only", "success", "--only", "cancel-*"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "vertex_training.cli", "parity", *arguments],
-        env={**os.environ, "TMPDIR": str(folder / "temporary")},
-        stdout=(folder / "report.md").open("w"),
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    with (folder / "report.md").open("w") as report:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "vertex_training.cli", "parity", *arguments],
+            env={**os.environ, "TMPDIR": str(folder / "temporary")},
+            stdout=report,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
     try:
         yield process
     finally:
