@@ -174,7 +174,7 @@ def test_a_job_of_the_future_goes_up_and_stays(cloud: CloudProject) -> None:
     assert "to submit a job all the same, lifecycle: {allow: [FIELD]}" in cloud.up(fails=True)
     cloud.declarations["customJobs"]["train"].setdefault("lifecycle", {})["allow"] = places
     cloud.declare()
-    document = PreviewDocument.parse(cloud.pulumi("preview", "--json"), "preview")
+    document = PreviewDocument.parse(cloud.pulumi("preview", "--json", "--stack", cloud.name), "preview")
     review = render_markdown(build_review(document))
     for place in places:
         assert f"⚠️ refused by the rules on file, and allowed by `train`: `{place}`" in review

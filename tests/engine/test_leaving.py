@@ -17,7 +17,7 @@ def test_a_stack_is_left_as_the_page_says(cloud: CloudProject, vertex: RunningEm
     before, id_ = stack_file.read_text(), cloud.resources()["train"]["id"]
 
     # A job, by gcloud alone.
-    (take,) = taken("docs/leaving.md", "sh", "gcloud ai custom-jobs create")
+    (take,) = taken("docs/leaving.md", "sh", "pulumi stack export")
     run(cloud, take.replace("digits", "train").replace("us-central1", "europe-west4"), variables(vertex.data, {}))
     ours, copy = sorted(
         vertex.call("GET", f"v1/{id_.rpartition('/')[0]}")["customJobs"], key=lambda job: job["name"] != id_
