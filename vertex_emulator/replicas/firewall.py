@@ -69,11 +69,13 @@ table inet {table} {{
     ct status dnat jump refuse
     iifname "{bridge}" oifname "{bridge}" jump refuse
   }}
+{led}}}
+"""
+_LEAD = """\
   chain lead {{
     type nat hook prerouting priority -100;
     {led}
   }}
-}}
 """
 HOME = "169.254.169.254"
 """Where Compute Engine serves a machine its metadata ("View and query VM metadata"), and an emulator its containers."""
@@ -91,6 +93,7 @@ class Firewall:
         self._lock = threading.Lock()
         self._next_check = 0.0
         self._admitted, self._led, self._is_outdated = "", "", False
+        self._not_led: str | None = None
         self.obstacle = _missing_means()
         """Why the rules cannot be set, None if they can; before the first job, as far as that is known."""
 
@@ -122,17 +125,17 @@ class Firewall:
                 self._admitted, self._led, self._is_outdated, self._next_check = admitted, "\n    ".join(led), True, 0.0
 
     def ensure(self) -> str | None:
-        """Add the rules unless they are there; return why they cannot be set."""
+        """Add the rules unless they are there; return why they cannot be set, or lead nobody to HOME."""
         with self._lock:
             if missing := _missing_means():
                 return missing
             if time.monotonic() < self._next_check:
-                return self.obstacle
+                return self.obstacle or self._not_led
             before, self.obstacle = self.obstacle, self._add()
             self._next_check = time.monotonic() + _CHECK_SECONDS
             if self.obstacle not in (None, before):
                 _log.warning("containers can reach services of this machine: %s", self.obstacle)
-            return self.obstacle
+            return self.obstacle or self._not_led
 
     def remove(self) -> None:
         """Remove the rules if they are there."""
@@ -147,17 +150,21 @@ class Firewall:
         if not self._is_outdated and _nft("list", "table", "inet", self._table) is None:
             return None
         bridge = self._call(_bridge)
-        rules = self._rules(bridge)
-        obstacle = _nft("-f", "-", input_text=rules)
+        obstacle = _nft("-f", "-", input_text=self._rules(bridge, self._led))
+        self._not_led = obstacle
+        if obstacle is not None and self._led:
+            # A kernel may lack what changes destinations. What refuses is set all the same.
+            obstacle = _nft("-f", "-", input_text=self._rules(bridge, ""))
         self._is_outdated = obstacle is not None
         return obstacle
 
-    def _rules(self, bridge: str) -> str:
+    def _rules(self, bridge: str, led: str) -> str:
         ipv4, ipv6 = (
             ", ".join(each for each in _METADATA_SERVERS if (":" in each) == is_ipv6) for is_ipv6 in (False, True)
         )
         known = {"table": self._table, "prefix": self._mac_prefix, "bridge": bridge}
-        return _RULES.format(**known, admitted=self._admitted, led=self._led, ipv4=ipv4, ipv6=ipv6)
+        lead = _LEAD.format(led=led) if led else ""
+        return _RULES.format(**known, admitted=self._admitted, led=lead, ipv4=ipv4, ipv6=ipv6)
 
     def _is_bridge_here(self) -> bool:
         bridge = self._call(_bridge)

@@ -117,6 +117,21 @@ def test_the_metadata_server_s_address_leads_to_the_door(nft: Path) -> None:
         assert f"== 06:01:23:00:00:00 ip daddr 169.254.169.254 {line}\n" in written
 
 
+def test_a_kernel_that_leads_nobody_refuses_all_the_same(nft: Path) -> None:
+    written = nft.parent / "written"
+    lines = (
+        '[ "$1" = list ] && exit 0',
+        "rules=$(cat)",
+        'case "$rules" in *"type nat"*) echo "no nat" >&2; exit 1;; esac',
+        f'echo "$rules" > "{written}"',
+    )
+    nft.write_text("\n".join(["#!/bin/sh", *lines, ""]))
+    found = of(Daemon())
+    found.lead_home("172.17.0.1", {80: 20_001})
+    assert (found.ensure(), found.obstacle, found.ensure()) == ("nft: no nat", None, "nft: no nat")
+    assert "jump refuse" in written.read_text() and "chain lead" not in written.read_text()
+
+
 def test_other_ports_replace_those_before(nft: Path) -> None:
     found = of(Daemon())
     for port in (20_001, 20_001, 20_003):
