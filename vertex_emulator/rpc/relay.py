@@ -87,11 +87,12 @@ class Translator:
             _, server = await loop.create_connection(
                 lambda: _Server(client, self._callers), "127.0.0.1", port, local_addr=("127.0.0.1", 0)
             )
-            # The process may still work on a call of whoever had the port before.
-            if self._callers.setdefault(server.own_port, caller) == caller:
+            # The process may still work on a call of whoever had the port before, who is forgotten some time later.
+            if server.own_port not in self._callers:
                 break
             server.keeps_client = True
             server.transport.abort()
+        self._callers[server.own_port] = caller
         server.transport.write(first)
         return _Relay(server)
 
