@@ -45,6 +45,7 @@ LAYERS = {
     "vertex_emulator": (
         (
             "",
+            "clients",
             "errors",
             "names",
             "programs",

@@ -17,7 +17,7 @@ from vertex_api.names import SERVICE_TASK
 from vertex_emulator import filters
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
-from vertex_emulator.database.records import Job, Replica, ServiceMessage
+from vertex_emulator.database.records import SEVERITIES, Job, Replica, ServiceMessage
 from vertex_emulator.errors import ApiError, ExecutorUnavailable, InvalidFilter
 from vertex_emulator.filters import PATTERN_OPERATORS, And, Comparison, Filter, Or
 from vertex_emulator.replicas import logs
@@ -30,7 +30,6 @@ MAX_PAGE_BYTES = 4 << 20
 MAX_SEARCH_SECONDS = 2.0
 _JOB_ID = "resource.labels.job_id"
 _END_OF_TIME = 2**63 - 2
-_SEVERITIES = ("DEFAULT", "DEBUG", "INFO", "NOTICE", "WARNING", "ERROR", "CRITICAL", "ALERT", "EMERGENCY")
 
 Entry = dict[str, Any]
 Key = tuple[int, str]  # time in nanoseconds and insertId: the order of entries, in Cloud Logging too
@@ -201,7 +200,7 @@ def _entry(job: Job, task: str, key: Key, severity: str, text: str) -> Entry:
     payload = _parse_payload(text)
     if payload is None:
         payload = {"message": text, "levelname": severity, "attrs": {"tag": task}}
-    elif payload.get("severity") in _SEVERITIES:
+    elif payload.get("severity") in SEVERITIES:
         entry["severity"] = payload.pop("severity")
     return {**entry, "jsonPayload": payload}
 
@@ -223,7 +222,7 @@ _ENTRY_FIELDS: Mapping[str, Callable[[Entry], str | None]] = {
     "resource.type": lambda entry: str(entry["resource"]["type"]),
     "logName": lambda entry: entry["logName"],
     "timestamp": lambda entry: entry["timestamp"],
-    "severity": lambda entry: str(_SEVERITIES.index(entry["severity"])),  # ranks, which compare in their order
+    "severity": lambda entry: str(SEVERITIES.index(entry["severity"])),  # ranks, which compare in their order
     "insertId": lambda entry: entry["insertId"],
     "textPayload": lambda entry: entry.get("textPayload"),
 }
@@ -257,8 +256,8 @@ def _check(comparison: Comparison) -> None:
             message = f"{field} is not a text; it cannot be compared with a regular expression"
             raise ApiError("INVALID_ARGUMENT", message)
         filters.compile_pattern(comparison.value)
-    elif field == "severity" and comparison.value not in _SEVERITIES:
-        message = f"'{comparison.value}' is not a severity; known: {', '.join(_SEVERITIES)}"
+    elif field == "severity" and comparison.value not in SEVERITIES:
+        message = f"'{comparison.value}' is not a severity; known: {', '.join(SEVERITIES)}"
         raise ApiError("INVALID_ARGUMENT", message)
 
 
@@ -266,7 +265,7 @@ def _normalize(comparison: Comparison) -> Comparison:
     """Return a comparison in camelCase, with a severity as its rank, and with a part of a payload as a wildcard."""
     field, value = _camel(comparison.field), comparison.value
     if field == "severity":
-        value = str(_SEVERITIES.index(value))
+        value = str(SEVERITIES.index(value))
     elif comparison.operator == ":" and (field == "textPayload" or field.startswith("jsonPayload.")):
         value = f"*{value}*"
     return Comparison(field, comparison.operator, value)

@@ -18,6 +18,7 @@ from urllib.request import getproxies, proxy_bypass
 from vertex_emulator import programs
 from vertex_emulator.cli import emulator
 from vertex_emulator.cli.output import note
+from vertex_emulator.clients import endpoints
 from vertex_emulator.data_folder import DataFolder, Endpoint, require_endpoint
 from vertex_emulator.errors import CommandNotRun, EmulatorError
 from vertex_emulator.times import now_ns, parse_time
@@ -69,17 +70,12 @@ def variables(endpoint: Endpoint, root: Path, project: str, region: str) -> dict
     )
     host = urlsplit(url).hostname or ""
     found = {
-        # gcloud needs the trailing slash. `gcloud topic configurations` documents the property names.
-        **{f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{api}": f"{url}/" for api in ("AIPLATFORM", "LOGGING")},
-        "CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE": f"{url}/storage/v1/",
+        **endpoints(url),
         **authorization,
         "CLOUDSDK_CONFIG": str(DataFolder(root.absolute()).gcloud),
         "CLOUDSDK_CORE_PROJECT": project,
         "CLOUDSDK_AI_REGION": region,
         "CLOUDSDK_CORE_DISABLE_PROMPTS": "1",
-        "STORAGE_EMULATOR_HOST": url,
-        # gcsfs asks for the kind of each bucket by gRPC otherwise, for a minute each time.
-        "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false",
         "GOOGLE_CLOUD_PROJECT": project,
         "GOOGLE_CLOUD_REGION": region,
     }

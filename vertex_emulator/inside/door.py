@@ -24,6 +24,7 @@ from starlette.responses import JSONResponse, RedirectResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from vertex_emulator import names
+from vertex_emulator.clients import endpoints
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ApiError, ExecutorUnavailable
@@ -235,13 +236,11 @@ class Door:
         with self.database.read() as transaction:
             known_host, *known = (transaction.settings.get(_SETTING) or "").split(":")
         ports = [int(port) for port in known] if known_host == host else []
-        listeners = [self._listen(host, ports[index : index + 1]) for index in range(2)]
-        if None in listeners:
-            for listener in listeners:
-                if listener is not None:
-                    listener.close()
+        plain, encrypted = self._listen(host, ports[:1]), self._listen(host, ports[1:])
+        if plain is None or encrypted is None:
+            for listener in filter(None, (plain, encrypted)):
+                listener.close()
             return None
-        plain, encrypted = (listener for listener in listeners if listener is not None)
         address = host, plain.getsockname()[1], encrypted.getsockname()[1]
         with self.database.write() as transaction:
             transaction.settings.set(_SETTING, ":".join(map(str, address)))
@@ -317,14 +316,9 @@ def _variables(address: str, key: str) -> dict[str, str]:
         "GCE_METADATA_HOST": address,
         "GCE_METADATA_IP": address,
         "GCE_METADATA_ROOT": address,
-        # Storage: Python, gcsfs, Go and Node; then C++ (and so pyarrow); then gcloud.
-        "STORAGE_EMULATOR_HOST": url,
+        # Storage: C++, and so pyarrow.
         "CLOUD_STORAGE_EMULATOR_ENDPOINT": url,
-        "CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE": f"{url}/storage/v1/",
-        "CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM": f"{url}/",
-        "CLOUDSDK_API_ENDPOINT_OVERRIDES_LOGGING": f"{url}/",
-        # gcsfs asks for the kind of each bucket by gRPC otherwise, for a minute each time.
-        "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false",
+        **endpoints(url),
     }
     if key:
         found |= {

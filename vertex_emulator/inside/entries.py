@@ -13,13 +13,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from vertex_emulator.database import Database
-from vertex_emulator.database.records import Job
+from vertex_emulator.database.records import SEVERITIES, Job
 from vertex_emulator.errors import ApiError
 from vertex_emulator.http.requests import read_json
 
 MAX_JOB_BYTES = 100 << 20
 """Of all that a job writes; as `serve --log-limit-mb` has it for what its containers print."""
-_SEVERITIES = ("DEFAULT", "DEBUG", "INFO", "NOTICE", "WARNING", "ERROR", "CRITICAL", "ALERT", "EMERGENCY")
 _MAX_JOBS = 10_000
 _ROW_BYTES = 100
 """That an entry takes beside its text, so that those without any have an end too."""
@@ -65,4 +64,4 @@ def _entries(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if isinstance(payload, Mapping) and set(payload) == {"message"}:
             payload = payload["message"]
         text = payload if isinstance(payload, str) else json.dumps(payload, ensure_ascii=False)
-        yield severity if severity in _SEVERITIES else "DEFAULT", text
+        yield severity if severity in SEVERITIES else "DEFAULT", text
