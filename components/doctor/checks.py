@@ -18,6 +18,7 @@ from vertex_api.estimates.quota import (
     show_grant,
 )
 
+from ..targets.gcp.project import ServiceAgents, required_apis
 from .cloud import ApiOff, Cloud, LookUpFailed, NotAllowed, NotFound, NotSignedIn, QuotaProjectRefused, Unclear
 from .needs import Needs
 from .reads import Reads, members_of
@@ -25,7 +26,7 @@ from .rules import CHECKS, POWERS, UNNAMED, Finding, Place, found
 
 _FIRST_APIS = ("cloudresourcemanager", "serviceusage")
 _THREADS = 32
-_OF_OWNERS = frozenset(["storage.buckets.setIamPolicy", "storage.objects.create"])
+_OF_OWNERS = frozenset(["storage.buckets.setIamPolicy", "storage.objects.create", "storage.objects.get"])
 """What roles/owner lacks of the deployer's permissions (IAM's page "Basic roles"), and has on each new bucket."""
 _OWNERSHIP = ("resourcemanager.projects.delete", "resourcemanager.projects.setIamPolicy", "storage.buckets.create")
 """No other predefined role of a project has all of these."""
@@ -36,6 +37,9 @@ _RESTRICTED = ("aiplatform", "artifactregistry", "cloudbuild", "cloudkms", "comp
 """APIs of stacks that a list of allowed services has to name (page "Restrict resource usage")."""
 _KEYED = {"aiplatform": "kmsKey", "artifactregistry": "registry.kmsKey", "storage": "bucket.kmsKey"}
 """By API that a policy may want to encrypt with keys, the path of the key (page "CMEK organization policies")."""
+
+_NETWORK_USER, _DNS_PEER = "roles/compute.networkUser", "roles/dns.peer"
+"""What Vertex AI's agent needs in the host project of a Shared VPC: neither role has what the other one has."""
 
 
 class Checks:
@@ -54,6 +58,7 @@ class Checks:
             ("deployer", self._submitters),
             ("grants", self._project_grants),
             ("grants", self._attachment_grant),
+            *(("grants", partial(self._dns_grant, project)) for project in self._needs.left_dns_projects),
             ("grants", self._registry_key_grant),
             *(("accounts", partial(self._account, email)) for email in self._needs.existing_accounts),
             ("bucket", self._bucket),
@@ -143,7 +148,7 @@ class Checks:
         own_existing = needs.account if "existing" in identity and not needs.has_foreign_account else None
         if identity.get("agentRoles", True) and not own_existing:
             return
-        agent = self._agents(needs.number).vertex
+        agent = ServiceAgents(needs.number).vertex
         if not identity.get("agentRoles", True):
             ids = {"project": needs.project, "member": agent, "role": "roles/aiplatform.serviceAgent"}
             yield from self._ungranted("agent-role", agent, needs.project, **ids)
@@ -153,7 +158,7 @@ class Checks:
 
     def _attachment_grant(self) -> Iterator[Finding]:
         """The page "Set up a Private Service Connect interface": in its section on Shared VPC, the subnetwork."""
-        owner, agent = self._needs.network_project, self._agents(self._needs.number).vertex
+        owner, agent = self._needs.network_project, ServiceAgents(self._needs.number).vertex
         if owner is None or not self._needs.attachment:
             return
         ids = {"project": owner, "member": agent}
@@ -163,18 +168,27 @@ class Checks:
             policy = self._cloud.get("compute", f"{place.name}/getIamPolicy", place)
             if agent not in members_of(policy):
                 ids |= {"name": place.parts["subnetworks"], "region": self._needs.region}
-                yield from self._ungranted("subnetwork-grant", agent, owner, **ids)
+                yield from self._ungranted("subnetwork-grant", agent, owner, useless=_DNS_PEER, **ids)
 
-    def _ungranted(self, rule: str, member: str, project: str, /, **ids: str) -> Iterator[Finding]:
-        """Look whether a member has a role in a project, by its own policy or by that of a folder above it."""
-        if member in self._members("cloudresourcemanager", f"projects/{project}", Place("project", project)):
+    def _dns_grant(self, project: str) -> Iterator[Finding]:
+        """The same page, on DNS peering: in the project of each zone, and in the host of a Shared VPC."""
+        agent = ServiceAgents(self._needs.number).vertex
+        yield from self._ungranted("dns-grant", agent, project, useless=_NETWORK_USER, project=project, member=agent)
+
+    def _ungranted(self, rule: str, member: str, owner: str, /, useless: str = "", **ids: str) -> Iterator[Finding]:
+        """Look whether a member has a role in a project, by its own policy or by that of a folder above it.
+
+        What other roles hold is not looked up, but for one that is `useless`: what else the same member has there.
+        """
+        place = Place("project", owner)
+        if member in self._members("cloudresourcemanager", f"projects/{owner}", place, useless):
             return
         unread: list[str] = []
-        answer = self._cloud.ask("cloudresourcemanager", f"projects/{project}:getAncestry", Place("project", project))
+        answer = self._cloud.ask("cloudresourcemanager", f"projects/{owner}:getAncestry", place)
         for resource in (each["resourceId"] for each in answer.get("ancestor", [])):
             name = f"{resource['type']}s/{resource['id']}"
             try:
-                if resource["type"] != "project" and member in self._members("hierarchy", name):
+                if resource["type"] != "project" and member in self._members("hierarchy", name, None, useless):
                     return
             except LookUpFailed:
                 unread.append(name)
@@ -185,20 +199,15 @@ class Checks:
         owner, key = self._needs.repository_project, self._needs.keys.get("registry.kmsKey")
         if key and owner != self._needs.project:
             number = self._cloud.get("cloudresourcemanager", f"projects/{owner}", Place("project", owner))
-            agent = self._agents(str(number["projectNumber"])).artifact_registry
+            agent = ServiceAgents(str(number["projectNumber"])).artifact_registry
             place = Place("key", key)
             policy = self._cloud.get("cloudkms", f"{key}:getIamPolicy", place)
             if agent not in members_of(policy):
                 command = place.grant("roles/cloudkms.cryptoKeyEncrypterDecrypter", agent)
                 yield found("registry-key-grant", key=key, command=command)
 
-    def _members(self, api: str, name: str, place: Place | None = None) -> set[str]:
-        return members_of(self._cloud.ask(api, f"{name}:getIamPolicy", place))
-
-    def _agents(self, number: str) -> Any:
-        from ..targets.gcp.project import ServiceAgents
-
-        return ServiceAgents(number)
+    def _members(self, api: str, name: str, place: Place | None, useless: str) -> set[str]:
+        return members_of(self._cloud.ask(api, f"{name}:getIamPolicy", place), useless)
 
     def _account(self, email: str) -> Iterator[Finding]:
         id_, project = email.partition("@")[0], account_project(email)
@@ -407,10 +416,8 @@ class Checks:
                 yield found("location-refused", location=location, value=f"in:{location}-locations", **self._ids)
 
     def _services(self) -> Iterator[Finding]:
-        from ..targets.gcp.project import required_apis
-
         policy = self._policy("gcp.restrictServiceUsage")
-        for api in sorted(required_apis(self._needs.cloud, self._needs.granted) & {*_RESTRICTED}):
+        for api in sorted(required_apis(self._needs.cloud, self._needs.settings.granted_data) & {*_RESTRICTED}):
             if not allows(policy, {f"{api}.googleapis.com"}):
                 yield found("service-refused", api=f"{api}.googleapis.com", **self._ids)
 

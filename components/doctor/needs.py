@@ -5,10 +5,13 @@ from typing import Any
 
 from vertex_api.job import Job
 
+from ..data.listing import BUCKET, TABLE
 from ..images.declaration import is_built_here, uses_cloud_build
 from ..runtime.refusals import DEPLOYER
 from ..settings.names import builder_account
 from ..settings.settings import Settings
+from ..targets.gcp.network import Interface
+from ..targets.gcp.project import account_email, is_own_account
 from .rules import Place
 
 _SECRETS_ROLE = "roles/cloudkms.cryptoKeyEncrypterDecrypter"
@@ -29,6 +32,8 @@ class Needs:
         self.own = Place("project", self.project)
         registry, identity, bucket = self.cloud["registry"], self.cloud["identity"], self.cloud["bucket"]
         self.bucket = bucket.get("existing") or bucket["name"]
+        #: The bucket's place: itself if it exists, else its project.
+        self.bucket_place = Place("bucket", self.bucket) if "existing" in bucket else self.own
         self.repository_project = registry.get("project", self.project)
         #: The repository's place: itself if it exists, else its project; `None` for a registry that is not Google's.
         self.repository = None if "url" in registry else Place("project", self.repository_project)
@@ -43,7 +48,8 @@ class Needs:
         network = self.cloud.get("network", {})
         #: The keys below `network.peering` and `network.attachment`; empty without them.
         self.peering: Mapping[str, Any] = network.get("peering", {})
-        self.attachment: Mapping[str, Any] = network.get("attachment", {})
+        self.attachment = network.get("attachment", {})
+        self.interface = Interface(self.attachment, {self.project, self.number})
         #: E-mails of accounts that are there, and of those that the stack creates, with the keys that name others.
         self.existing_accounts: list[str] = []
         self.created_accounts: list[str] = []
@@ -64,8 +70,6 @@ class Needs:
 
     def _account(self, part: Mapping[str, Any], account_id: str, path: str) -> str:
         """Return the e-mail of an account, and note it. An existing one is named at a `path` of the stack file."""
-        from ..targets.gcp.project import account_email
-
         email: str = part.get("existing") or account_email(account_id, self.project)
         if part.get("existing"):
             self.existing_accounts.append(email)
@@ -86,30 +90,26 @@ class Needs:
     @property
     def network_project(self) -> str | None:
         """The project of a network, a subnetwork or an attachment that exists outside the stack's project."""
-        subnetwork = self.subnetwork.name if self.subnetwork else None
-        name = self.peering.get("network") or self.attachment.get("existing") or subnetwork
-        owner = name.split("/")[1] if name else self.project
-        return None if owner in (self.project, self.number) else owner
+        if self.peering:
+            owner: str = self.peering["network"].split("/")[1]
+            return None if owner in (self.project, self.number) else owner
+        return self.interface.owner or self.interface.host
+
+    @property
+    def left_dns_projects(self) -> list[str]:
+        """The other projects in which the stack leaves it to their owners that jobs may peer zones."""
+        return [] if self.attachment.get("grant", True) else self.interface.dns
 
     @property
     def has_foreign_account(self) -> bool:
         """Whether jobs run as an account of another project."""
-        from ..targets.gcp.project import is_own_account
-
         return not is_own_account(self.account, self.project, self.number)
 
     @property
     def secrets(self) -> list[Place]:
         """The secrets of Secret Manager that the code of jobs reads, or builds."""
-        names = [*self.cloud["identity"].get("secrets", [])]
-        if self.cloud_build is not None:
-            images = [image.get("builder", {}).get("cloudBuild", {}) for image in self.settings.images.values()]
-            for options in (self.cloud_build, *images):
-                names += [version.partition("/versions/")[0] for version in options.get("secrets", {}).values()]
-        return [
-            Place("secret", name if "/" in name else f"projects/{self.project}/secrets/{name}")
-            for name in dict.fromkeys(names)
-        ]
+        names = dict.fromkeys([*self.cloud["identity"].get("secrets", []), *self.settings.build_secrets])
+        return [Place("secret", name if "/" in name else f"projects/{self.project}/secrets/{name}") for name in names]
 
     @property
     def read_uris(self) -> dict[str, str]:
@@ -121,7 +121,7 @@ class Needs:
         for training, pool in self._pools():
             for uri in pool.get("pythonPackageSpec", {}).get("packageUris", ()):
                 uris.setdefault(uri, training)
-        return {uri: user for uri, user in uris.items() if uri.startswith(("gs://", "bq://"))}
+        return {uri: user for uri, user in uris.items() if uri.startswith((BUCKET, TABLE))}
 
     @property
     def read_images(self) -> list[str]:
@@ -164,7 +164,7 @@ class Needs:
                 if role.at == at and kind in role.permissions:
                     permissions = needed.setdefault(place, {}).setdefault(role.role, [])
                     permissions += [each for each in role.permissions[kind].split() if each not in permissions]
-        if self.subnetwork and self.network_project:  # of a Shared VPC, which answers for itself
+        if self.subnetwork and self.interface.host:  # of a Shared VPC, which answers for itself
             needed[self.own]["roles/compute.networkAdmin"].remove(_SUBNETWORK_USE)
             needed[self.subnetwork] = {"roles/compute.networkUser": [_SUBNETWORK_USE]}
         return needed
@@ -183,6 +183,7 @@ class Needs:
             if is_built_here(image) and uses_cloud_build(self.cloud.get("builder"), image) and self.builder:
                 image_kind = "vertex-training.TrainingImage"
                 yield "builder", image_kind, self.own
+                yield "sources", image_kind, self.bucket_place
                 yield "account", image_kind, Place("account", self.builder)
                 own: dict[str, Any] = {**(self.cloud_build or {}), **image.get("builder", {}).get("cloudBuild", {})}
                 if "pool" in own:
@@ -194,7 +195,6 @@ class Needs:
     def _resources(self) -> Iterator[tuple[str, Place]]:
         cloud, own = self.cloud, self.own
         identity, bucket = cloud["identity"], cloud["bucket"]
-        bucket_place = Place("bucket", self.bucket) if "existing" in bucket else own
         kinds = ["projects.Service", "vertex-training.Ledger"]
         kinds += ["iam.WorkloadIdentityServiceAgent"] if identity.get("createAgents", True) else []
         if identity.get("agentRoles", True) or self.created_accounts:
@@ -209,7 +209,7 @@ class Needs:
             kinds.append("monitoring.AlertPolicy")
             has_email = any("@" in each for each in cloud["alerts"]["channels"])
             kinds += ["monitoring.NotificationChannel"] if has_email else []
-        if self.attachment and ("existing" not in self.attachment or self.network_project is None):
+        if self.attachment and not self.interface.owner:
             kinds += ["projects.IAMCustomRole", "projects.IAMMember"]
         kinds += ["compute.NetworkAttachment"] if "subnetwork" in self.attachment else []
         kinds += self._of_jobs()
@@ -217,11 +217,11 @@ class Needs:
         if self.schedulers:
             training = own if self.account in self.created_accounts else Place("account", self.account)
             yield "serviceaccount.IAMMember", training
-        yield "storage.BucketIAMMember", bucket_place
+        yield "storage.BucketIAMMember", self.bucket_place
         for name in cloud["registry"].get("legacyBuckets", []):
             yield "storage.BucketIAMMember", Place("bucket", name)
         if self.settings.packages:
-            yield "vertex-training.PythonPackage", bucket_place
+            yield "vertex-training.PythonPackage", self.bucket_place
         if self.repository:
             yield from self._of_repository(self.repository)
             if any(map(is_built_here, self.settings.images.values())):
@@ -236,28 +236,22 @@ class Needs:
             yield "servicenetworking.Connection", host
         for name in cloud["registry"].get("alsoRead", []):
             yield "artifactregistry.RepositoryIamMember", Place("repository", name)
-        for other in sorted({uri.split("/")[2] for uri in self.granted if uri.startswith("gs://")}):
+        granted = self.settings.granted_data
+        for other in sorted({uri.split("/")[2] for uri in granted if uri.startswith(BUCKET)}):
             yield "storage.BucketIAMMember", Place("bucket", other)
-        for table in sorted(uri.removeprefix("bq://") for uri in self.granted if uri.startswith("bq://")):
+        for table in sorted(uri.removeprefix(TABLE) for uri in granted if uri.startswith(TABLE)):
             yield "bigquery.IamMember", Place("project", table.split(".")[0])
             yield "projects.IAMMember", own
         yield from self._of_network()
         if self.has_foreign_account:
             yield "serviceaccount.IAMMember", Place("account", self.account)
 
-    @property
-    def granted(self) -> list[str]:
-        """The URIs of data that the stack grants; what is in its own bucket, its account reads anyway."""
-        return [uri for uri in self.settings.granted_data if not uri.startswith(f"gs://{self.bucket}/")]
-
     def _of_network(self) -> Iterator[tuple[str, Place]]:
-        zones, is_granted = self.attachment.get("dnsPeering", []), self.attachment.get("grant", True)
-        if zones:
+        if self.attachment.get("dnsPeering"):
             yield "projects.IAMMember", self.own
-        if is_granted:
-            yield from (("projects.IAMMember", Place("project", zone["targetProject"])) for zone in zones)
-            if self.subnetwork and self.network_project:
-                yield "projects.IAMMember", Place("project", self.network_project)
+        if self.attachment.get("grant", True):
+            others = [*self.interface.dns, *filter(None, [self.interface.host])]
+            yield from (("projects.IAMMember", Place("project", other)) for other in others)
 
     def _of_jobs(self) -> Iterator[str]:
         jobs = self.settings.jobs

@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from ..data.listing import BUCKET, TABLE
+from ..targets.gcp.project import ServiceAgents
 from .cloud import Cloud, LookUpFailed, NotAllowed, NotFound
 from .needs import Needs
 from .rules import Finding, Place, found
 
-_BUCKET, _TABLE = "gs://", "bq://"
 _IMAGE = re.compile(r"(?P<location>[a-z0-9-]+)-docker\.pkg\.dev/(?P<project>[^/]+)/(?P<repository>[^/]+)/")
 _GOOGLES = frozenset(["vertex-ai", "vertex-ai-restricted", "deeplearning-platform-release"])
 """Projects whose images everybody pulls (Google's page "Prebuilt containers for custom training")."""
@@ -34,12 +35,12 @@ class Reads:
     def looks(self) -> Iterator[Callable[[], Iterator[Finding]]]:
         """Yield a look at each bucket, table and repository."""
         for uri, user in self.needs.read_uris.items():
-            if uri.startswith(_TABLE):
-                yield partial(self._table, uri.removeprefix(_TABLE), user)
+            if uri.startswith(TABLE):
+                yield partial(self._table, uri.removeprefix(TABLE), user)
         buckets: dict[str, str] = {}
         for uri, user in self.needs.read_uris.items():
-            if uri.startswith(_BUCKET):
-                buckets.setdefault(uri.removeprefix(_BUCKET).partition("/")[0], user)
+            if uri.startswith(BUCKET):
+                buckets.setdefault(uri.removeprefix(BUCKET).partition("/")[0], user)
         yield from (partial(self._bucket, *each) for each in buckets.items() if each[0] != self.needs.bucket)
         repositories: dict[str, str] = {}
         for image in self.needs.read_images:
@@ -84,8 +85,6 @@ class Reads:
             yield self._told("queries-refused", table=shown, **{**self.ids, "member": member})
 
     def _repository(self, name: str, image: str) -> Iterator[Finding]:
-        from ..targets.gcp.project import ServiceAgents
-
         place, agents = Place("repository", name), ServiceAgents(self.needs.number)
         members = members_of(self.cloud.get("artifactregistry", f"{name}:getIamPolicy", place))
         if members & _EVERYBODY:
@@ -123,6 +122,7 @@ class Reads:
         return True
 
 
-def members_of(policy: Mapping[str, Any]) -> set[str]:
-    """Return the members that have any role in an allow policy."""
-    return {member for binding in policy.get("bindings", []) for member in binding["members"]}
+def members_of(policy: Mapping[str, Any], useless: str = "") -> set[str]:
+    """Return the members that have any role in an allow policy but a `useless` one."""
+    bindings = (binding for binding in policy.get("bindings", []) if binding["role"] != useless or not useless)
+    return {member for binding in bindings for member in binding["members"]}

@@ -257,6 +257,11 @@ RULES = {
         "gcloud compute networks subnets add-iam-policy-binding {name} --region={region} --project={project} "
         "--member={member} --role=roles/compute.networkUser",
     ),
+    "dns-grant": Rule(
+        "grants",
+        "no policy of {project} lets Vertex AI's agent peer DNS zones there, as network.attachment.dnsPeering asks for",
+        _project_grant("roles/dns.peer"),
+    ),
     "registry-key-grant": Rule(
         "grants",
         "{key} is for a repository of another project, and gives the agent of Artifact Registry there no role; its "

@@ -43,8 +43,11 @@ _STATUSES = {
 """By `status`; `FAILURE` has a type."""
 
 
-def refusal(error: VertexError, account: str) -> str:
-    """Return why Cloud Build takes no build, and what to do. `account` is the e-mail of the account of the build."""
+def refusal(error: VertexError, account: str, pool: str = "") -> str:
+    """Return why Cloud Build takes no build, and what to do.
+
+    `account` is the e-mail of the account of the build, `pool` the name of the private pool that it runs in.
+    """
     text = str(error)
     if _CREDENTIALS.search(text) or isinstance(error, Interrupted):
         return text
@@ -59,10 +62,10 @@ def refusal(error: VertexError, account: str) -> str:
     if propagation and propagation is not MISSING_ACT_AS:
         return f"Cloud Build refuses: {text}; {propagation.remedy}"
     if propagation or isinstance(error, PermissionDenied):
-        return (
-            f"Cloud Build refuses: {text}; your account needs roles/cloudbuild.builds.editor on the project and "
-            f"roles/iam.serviceAccountUser on {account}"
-        )
+        needed = f"roles/cloudbuild.builds.editor on the project and roles/iam.serviceAccountUser on {account}"
+        if pool:  # the page "Run builds in a private pool"
+            needed += f", and roles/cloudbuild.workerPoolUser on the project {pool.split('/')[1]} of its pool"
+        return f"Cloud Build refuses: {text}; your account needs {needed}"
     if isinstance(error, RateLimited):
         return f"Cloud Build has too many requests: {text}; run `pulumi up` again later, or ask for quota"
     if isinstance(error, NotFound):

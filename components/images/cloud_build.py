@@ -221,7 +221,7 @@ class BuildRun:
     ) -> None:
         self._client, self._build, self._options = client, build, options
         self._report, self._wait = report, wait
-        self._image, self._parent, self._account = build.tagged_uri, options["parent"], options["serviceAccount"]
+        self._image, self._parent = build.tagged_uri, options["parent"]
 
     def start(self) -> Build:
         """Return the active build of the image, or start one. Raises BuildFailed."""
@@ -240,7 +240,7 @@ class BuildRun:
                 find_created=lambda: self._active(self._list()),
             )
         except VertexError as error:
-            raise BuildFailed(f"{self._image}: {refusal(error, self._account)}") from error
+            raise self._refused(error) from error
 
     def wait(self, build: Build, log: BuildLog, report_lines: Callable[[Iterable[str]], object]) -> Build:
         """Return a build in its terminal state, and pass on new lines of its log until then.
@@ -261,7 +261,7 @@ class BuildRun:
                 message = f"{self._image}: the state of build {build['id']} is unknown, and it goes on: {error}"
                 raise BuildFailed(f"{message}; run `pulumi up` again to wait on") from error
             except VertexError as error:
-                raise BuildFailed(f"{self._image}: {refusal(error, self._account)}") from error
+                raise self._refused(error) from error
             report_lines(log.new_lines(is_last_read=build["status"] not in ACTIVE_STATUSES))
         return build
 
@@ -274,6 +274,10 @@ class BuildRun:
         return next(
             (each for each in builds if each["status"] in ACTIVE_STATUSES and tag in each.get("tags", [])), None
         )
+
+    def _refused(self, error: VertexError) -> BuildFailed:
+        reason = refusal(error, self._options["serviceAccount"], self._options.get("pool", ""))
+        return BuildFailed(f"{self._image}: {reason}")
 
     def _cancel(self, build: Build) -> NoReturn:
         """Raises BuildFailed, whether or not the build can be cancelled."""

@@ -11,7 +11,7 @@ import pulumi
 from vertex_api.errors import first_problems
 from vertex_api.estimates.availability import AS_OF, PAGE, REGIONS, accelerator_regions
 from vertex_api.estimates.cost import Cost
-from vertex_api.estimates.prices import ABOUT, ZERO, is_old
+from vertex_api.estimates.prices import ABOUT, MAX_AGE, ZERO, is_old
 from vertex_api.estimates.quota import (
     METRIC_PREFIX,
     UNKNOWN_METRIC,
@@ -34,7 +34,10 @@ MAX_LINES = 10
 MAX_NAMES = 3
 """How many of the jobs that need a quota or an accelerator a warning names."""
 _EXCLUDED = "on demand, without taxes, network, storage, logs, discounts"
-_NEWER_PRICES = "upgrade vertex-training, or set vertex-training:prices; `vertex-training prices` shows each"
+_NEWER_PRICES = (
+    "`vertex-training prices --update FILE` gets today's, or set vertex-training:prices; `vertex-training prices` "
+    "shows each"
+)
 _warned: PerRun[set[str]] = PerRun()
 """The warnings of a run so far: a program's jobs are judged with those of its stack."""
 
@@ -103,7 +106,7 @@ def cost_lines(plan: Plan, today: date) -> list[str]:
     lines += [f"  {name}: {plan.past[name]}" for name in shown if name in plan.past]
     lines += [*_nearest(costs), *_notes(costs, shown)]
     if days and is_old(min(days), today):
-        lines.append(f"  The prices as of {min(days)} are more than 90 days old: {_NEWER_PRICES}")
+        lines.append(f"  The prices as of {min(days)} are more than {MAX_AGE.days} days old: {_NEWER_PRICES}")
     return lines
 
 

@@ -12,13 +12,14 @@ from typing import Literal, NamedTuple
 class Role(NamedTuple):
     """A role of the deployer: on what, in the words of docs/access.md, and the permissions in it by what needs them.
 
-    `at` is where they are needed: where the resource is, on an account that it uses, or where its builds run.
+    `at` is where they are needed: where the resource is, on an account that it uses, where its builds run, or where
+    their sources are.
     """
 
     role: str
     on: str
     permissions: Mapping[str, str]
-    at: Literal["resource", "account", "builder", "pool", "subnetwork"] = "resource"
+    at: Literal["resource", "account", "builder", "pool", "sources", "subnetwork"] = "resource"
 
 
 _POLICIES = "resourcemanager.projects.getIamPolicy resourcemanager.projects.setIamPolicy"
@@ -29,6 +30,8 @@ _VERTEX_JOBS = {
 _LISTS = "aiplatform.customJobs.list"
 _ACT_AS = "iam.serviceAccounts.actAs"
 _IMAGE, _PACKAGE = "vertex-training.TrainingImage", "vertex-training.PythonPackage"
+_UPLOAD = "storage.objects.create storage.objects.get"
+"""What is there is compared first."""
 _NETWORK = "the project of the network"
 DEPLOYER = (
     Role(
@@ -70,9 +73,10 @@ DEPLOYER = (
         {
             "storage.Bucket": "storage.buckets.create",
             "storage.BucketIAMMember": "storage.buckets.setIamPolicy",
-            _PACKAGE: "storage.objects.create",
+            _PACKAGE: _UPLOAD,
         },
     ),
+    Role("roles/storage.objectUser", "the bucket, with `builder.cloudBuild`", {_IMAGE: _UPLOAD}, "sources"),
     Role(
         "roles/bigquery.dataOwner",
         "each table of `data` with `grant`",
@@ -139,7 +143,7 @@ DEPLOYER = (
     Role(
         "roles/cloudbuild.builds.editor",
         "the project, with `builder.cloudBuild`",
-        {_IMAGE: "cloudbuild.builds.create"},
+        {_IMAGE: "cloudbuild.builds.create cloudbuild.builds.get cloudbuild.builds.list"},
         "builder",
     ),
     Role(

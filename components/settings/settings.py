@@ -215,8 +215,20 @@ class Settings:
 
     @property
     def granted_data(self) -> list[str]:
-        """The URIs of data that the stack lets its jobs' account read."""
-        return [each.uri for each in self.data.values() if each.is_granted]
+        """The URIs of data that the stack lets its jobs' account read. What is in the stack's own bucket, it may."""
+        bucket = self.cloud["bucket"] if self.cloud else {}
+        own = f"gs://{bucket.get('existing') or bucket.get('name')}/"
+        return [each.uri for each in self.data.values() if each.is_granted and not each.uri.startswith(own)]
+
+    @property
+    def build_secrets(self) -> list[str]:
+        """The secrets of Secret Manager that builds in Cloud Build read, `projects/P/secrets/NAME`."""
+        stack = self.cloud.get("builder", {}).get("cloudBuild") if self.cloud else None
+        if stack is None:
+            return []
+        own = (image.get("builder", {}).get("cloudBuild", {}) for image in self.images.values())
+        versions = [version for options in (stack, *own) for version in options.get("secrets", {}).values()]
+        return sorted({version.partition("/versions/")[0] for version in versions})
 
     @property
     def applied(self) -> dict[str, Any]:

@@ -34,7 +34,7 @@ VARIABLES = {
 REGION = "europe-west4"
 UNLIMITED = -1
 LACKED_BY_OWNERS = frozenset(f"storage.{name}" for name in ("buckets.get", "buckets.getIamPolicy"))
-LACKED_BY_OWNERS |= {f"storage.{name}" for name in ("buckets.setIamPolicy", "objects.create", "objects.list")}
+LACKED_BY_OWNERS |= {f"storage.{name}" for name in ("buckets.setIamPolicy", "objects.create", "objects.get", "objects.list")}
 """What roles/owner has not on a project (IAM's page "Basic and predefined roles"); on buckets, owners have it."""
 NEEDED = {
     ":getEffectiveOrgPolicy": "orgpolicy.policy.get",

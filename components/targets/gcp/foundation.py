@@ -1,6 +1,6 @@
 """GcpFoundation: a Google Cloud project as the target."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pulumi
@@ -16,7 +16,6 @@ from ...plan.training import Defaults
 from ...runtime.target import CLOUD_PREFIX
 from ...schedules.component import schedule_id_prefix
 from ...schedules.resources import ScheduleStatus
-from ...schema import shapes
 from ...schema.formats import SOURCE_FOLDER
 from ...settings.names import builder_account, role_id
 from ...settings.settings import Settings
@@ -88,7 +87,7 @@ class GcpFoundation(Component):
         if "network" in stack:
             network = JobNetwork(
                 settings.named("network"),
-                {"project": project, "region": region, "network": stack["network"]},
+                {"project": project, "project_number": number, "region": region, "network": stack["network"]},
                 self._after(),
             )
         access = ServiceAgentAccess(
@@ -102,14 +101,14 @@ class GcpFoundation(Component):
                 "has_legacy_agent": stack["registry"].get("legacyAgent", False),
                 "other_repositories": [RepositoryName.parse(each) for each in stack["registry"].get("alsoRead", [])],
                 "dns_projects": network.dns_projects if network else (),
-                "host_project": network.host_project if network and network.host_project != number else None,
+                "host_project": network.host_project if network else None,
                 # The service agent creates tokens for an account of another project.
                 "foreign_account": None if is_own_account(account, project, number) else account,
                 "creates_agents": identity.get("createAgents", True),
                 "has_agent_roles": identity.get("agentRoles", True),
                 # The owner of an attachment in another project grants its use there.
                 "attachment_role_id": role_id(project, settings.pulumi_project, settings.stack)
-                if network and network.attachment_project in (project, number)
+                if network and network.attachment_project == project
                 else None,
             },
             self._after(registry),
@@ -133,7 +132,7 @@ class GcpFoundation(Component):
                 {"project": project, "secrets": names, "member": f"serviceAccount:{account}"},
                 self._after(training),
             )
-        if uris := [uri for uri in settings.granted_data if not uri.startswith(f"{bucket.uri}/")]:
+        if uris := settings.granted_data:
             data = DataAccess(
                 settings.named("data"),
                 {"project": project, "uris": uris, "member": f"serviceAccount:{account}"},
@@ -228,7 +227,7 @@ class GcpFoundation(Component):
                 "existing": cloud_build.get("serviceAccount"),
                 "repository": registry.repository,
                 "bucket": bucket.name,
-                "secrets": _build_secrets(cloud_build, settings.images.values()),
+                "secrets": settings.build_secrets,
                 "submitters": self._stack["identity"].get("submitters", []),
             },
             self._after(registry, bucket),
@@ -294,10 +293,3 @@ class GcpFoundation(Component):
                     ResourceOptions(parent=self, depends_on=[self._schedule_accounts]),
                 )
         return self._schedule_accounts
-
-
-def _build_secrets(cloud_build: shapes.CloudBuild, images: Iterable[shapes.Image]) -> list[str]:
-    """Return the secrets of Secret Manager that builds read, `projects/P/secrets/NAME`."""
-    own = (image.get("builder", {}).get("cloudBuild", {}) for image in images)
-    versions = [version for options in (cloud_build, *own) for version in options.get("secrets", {}).values()]
-    return sorted({version.partition("/versions/")[0] for version in versions})

@@ -1,7 +1,8 @@
 """JobNetwork: the connection of jobs to a private network, by VPC peering or through a network attachment."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any, Required, TypedDict
 
 from pulumi import ResourceOptions
@@ -11,14 +12,50 @@ from ...schema import shapes
 from .project import Component
 
 _PEER = "servicenetworking.googleapis.com"
-_SUBNETWORK_PROJECT = re.compile(r"(?:^|/)projects/([^/]+)/regions/")
-"""In the name of a subnetwork, or in its URL; a subnetwork by its id alone is in the stack's own project."""
+_PROJECT = re.compile(r"(?:^|/)projects/([^/]+)/regions/")
+"""In the name of a subnetwork or an attachment, or in its URL; by its id alone, it is in the stack's own project."""
+
+
+@dataclass(frozen=True)
+class Interface:
+    """The other projects of a Private Service Connect interface, for a project that is called as `own` says.
+
+    Source: Google's page "Set up a Private Service Connect interface", on the roles of the service agent.
+    """
+
+    attachment: shapes.Attachment
+    own: Collection[str]
+
+    @property
+    def owner(self) -> str | None:
+        """The project of an attachment that exists."""
+        return self._other(self.attachment.get("existing", ""))
+
+    @property
+    def host(self) -> str | None:
+        """The project of the subnetwork, which is the host of a Shared VPC."""
+        return self._other(self.attachment.get("subnetwork", ""))
+
+    @property
+    def dns(self) -> list[str]:
+        """The projects that Vertex AI's agent peers zones in: that of each zone, and the host of a Shared VPC."""
+        zones = self.attachment.get("dnsPeering", [])
+        named = {*(zone["targetProject"] for zone in zones), *filter(None, [self.host if zones else None])}
+        return sorted(named.difference(self.own))
+
+    def _other(self, name: str) -> str | None:
+        found = _PROJECT.search(name)
+        return found[1] if found and found[1] not in self.own else None
 
 
 class JobNetworkArgs(TypedDict, total=False):
-    """`network` is that of a stack file: it has `peering` or `attachment`. A range has `labels`."""
+    """`network` is that of a stack file: it has `peering` or `attachment`. A range has `labels`.
+
+    With `project_number`, names that have the project's number are known to be of the project itself.
+    """
 
     project: Required[str]
+    project_number: str
     region: Required[str]
     network: Required[shapes.Network]
     labels: Mapping[str, str] | None
@@ -42,24 +79,16 @@ class JobNetwork(Component):
             else self._peer(name, network["peering"])
         )
         self.host_project: str | None = None
+        self.attachment_project: str | None = None
         self.dns_projects: tuple[str, ...] = ()
         if attachment is not None and "peering" not in network:
-            self._find_grants(attachment, args["project"])
-        interface = self.fields.get("pscInterfaceConfig")
-        self.attachment_project = interface["networkAttachment"].split("/")[1] if interface else None
+            project, is_granted = args["project"], attachment.get("grant", True)
+            interface = Interface(attachment, {project, args.get("project_number", project)})
+            self.host_project = interface.host if is_granted else None
+            self.attachment_project = interface.owner or project
+            if attachment.get("dnsPeering"):
+                self.dns_projects = (project, *(interface.dns if is_granted else ()))
         self.register_outputs({"fields": self.fields})
-
-    def _find_grants(self, attachment: shapes.Attachment, project: str) -> None:
-        """Find the projects in which Vertex AI's agent needs a role.
-
-        Source: Google's page "Set up a Private Service Connect interface", on the roles of the service agent.
-        """
-        zones, is_granted = attachment.get("dnsPeering", []), attachment.get("grant", True)
-        host = _SUBNETWORK_PROJECT.search(attachment.get("subnetwork", "")) if is_granted else None
-        if host and host[1] != project:
-            self.host_project = host[1]
-        others = [*(zone["targetProject"] for zone in zones), *filter(None, [self.host_project])]
-        self.dns_projects = tuple(sorted({project, *(others if is_granted else ())})) if zones else ()
 
     def _peer(self, name: str, peering: shapes.Peering) -> dict[str, Any]:
         """Peer a network with Google's services (Google's page on private services access), and return the fields."""

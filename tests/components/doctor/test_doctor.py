@@ -97,6 +97,7 @@ OWN: dict[str, list[tuple[str, str]]] = {
         ("roles/bigquery.jobUser", f"serviceAccount:{ACCOUNT}"),
     ]
 }
+ZONE = {"domain": "corp.", "targetProject": "dns-project", "targetNetwork": "n"}
 PEERED = {"network": {"peering": {"network": NETWORK, "prefixLength": 16, "name": "jobs"}}}
 ATTACHED = {"network": {"attachment": {"existing": ATTACHMENT}}}
 JOBS = """\
@@ -510,6 +511,11 @@ FAULTS = [
         project={"grants": {}},
     ),
     Fault(
+        "dns-grant",
+        grant("roles/dns.peer", AGENT, "dns-project"),
+        {"network": {"attachment": {"subnetwork": "jobs", "dnsPeering": [ZONE], "grant": False}}},
+    ),
+    Fault(
         "reservation-missing",
         "gcloud compute reservations list --project=acme-dev",
         RESERVED,
@@ -744,6 +750,7 @@ CHANGES: list[tuple[str, list[str]]] = [
         "subnetwork-grant",
         [f"grant projects/host-project/regions/europe-west4/subnetworks/jobs roles/compute.networkUser {AGENT}"],
     ),
+    ("dns-grant", [f"grant projects/dns-project roles/dns.peer {AGENT}"]),
     ("reservation-missing", []),
     ("reservation-unshared", [f"compute/{RESERVATION}"]),
     ("data-unreadable", [f"grant b/acme roles/storage.objectViewer serviceAccount:{ACCOUNT}"]),
@@ -816,6 +823,25 @@ def test_each_remedy_has_an_inverse(remedy: str) -> None:
         program, *words = line.split()
         (inverse,) = [undo for verb, undo in INVERSES[program].items() if verb in words or not verb]
         assert not inverse or not [each for each in IRREVERSIBLE if f" {each} " in f" {line} "]
+
+
+def test_a_role_for_subnetworks_peers_no_zones(
+    project: GoogleProject, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hosted = {"network": {"attachment": {**SHARED["network"]["attachment"], "dnsPeering": [ZONE]}}}
+    prepare(tmp_path, hosted)
+    given = {
+        "roles/compute.networkUser": ["roles/dns.peer host-project"],
+        "roles/dns.peer": ["roles/compute.networkUser host-project"],
+        "roles/editor": [],
+    }
+    for role, missing in given.items():
+        project.grants["projects/host-project"] = [(role, AGENT)]
+        project.grants["projects/dns-project"] = [("roles/dns.peer", AGENT)]
+        _, lines = run(capsys, "--stack", "dev")
+        granted = [re.search(r"--role=(\S+)", line) for line in lines]
+        projects = [re.search(r"host-project", line) for line in lines]
+        assert [f"{role[1]} {at[0]}" for role, at in zip(granted, projects, strict=True) if role and at] == missing
 
 
 def test_each_rule_has_a_fault() -> None:

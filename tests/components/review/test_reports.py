@@ -131,7 +131,7 @@ def test_prices_of_another_region_are_marked_and_named() -> None:
 
 
 def test_old_prices_are_said_to_be_old() -> None:
-    old = "  The prices as of 2026-11-01 are more than 90 days old: upgrade vertex-training, or set "
+    old = "  The prices as of 2026-11-01 are more than 90 days old: `vertex-training prices --update FILE` gets today's"
     newest, oldest = (shown({"a": job(1)}, date(2027, 1, day))[-1] for day in (30, 31))
     assert oldest.startswith(old) and "days old" not in newest
 
