@@ -50,6 +50,14 @@ def deployer_roles() -> set[Grant]:
     return {(role, name, on) for role, on, types in rows for name in re.findall(r"`([^`]+)`", types)}
 
 
+def least_roles() -> frozenset[str]:
+    """What the page says that is enough for changes of jobs, images and packages, with Cloud Build."""
+    part = PAGE[PAGE.index("### The least it needs") : PAGE.index("and access to the state")]
+    own = re.findall(r"^- `(roles/\S+)` on ", part, re.MULTILINE)
+    added = (role for role, kind, on in deployer_roles() if "`builder.cloudBuild" in on and "Image" in kind)
+    return frozenset([*own, *added])
+
+
 def made(inputs: Iterable[Mapping[str, Any]], who: Mapping[str, str], on: Mapping[str, str]) -> set[Grant]:
     """The grants among inputs of resources. `on` has the page's name of each key, bucket, account or project."""
     found = set()

@@ -33,8 +33,20 @@ _OWNERSHIP = ("resourcemanager.projects.delete", "resourcemanager.projects.setIa
 _CONTINENTS = frozenset(["us", "northamerica", "southamerica", "europe", "asia", "australia", "africa", "me"])
 _OUTSIDE_EU = frozenset(["europe-west2", "europe-west6"])
 """London and Zurich, which in:eu-locations does not have."""
-_RESTRICTED = ("aiplatform", "artifactregistry", "cloudbuild", "cloudkms", "compute", "secretmanager", "storage")
-"""APIs of stacks that a list of allowed services has to name (page "Restrict resource usage")."""
+_RESTRICTED = frozenset(
+    [
+        "aiplatform",
+        "artifactregistry",
+        "bigquery",
+        "bigquerystorage",
+        "cloudbuild",
+        "cloudkms",
+        "compute",
+        "secretmanager",
+        "storage",
+    ]
+)
+"""APIs of stacks that a list of allowed services has to name (page "Restricting resource usage supported services")."""
 _KEYED = {"aiplatform": "kmsKey", "artifactregistry": "registry.kmsKey", "storage": "bucket.kmsKey"}
 """By API that a policy may want to encrypt with keys, the path of the key (page "CMEK organization policies")."""
 
@@ -417,7 +429,7 @@ class Checks:
 
     def _services(self) -> Iterator[Finding]:
         policy = self._policy("gcp.restrictServiceUsage")
-        for api in sorted(required_apis(self._needs.cloud, self._needs.settings.granted_data) & {*_RESTRICTED}):
+        for api in sorted(required_apis(self._needs.cloud, self._needs.settings.granted_data) & _RESTRICTED):
             if not allows(policy, {f"{api}.googleapis.com"}):
                 yield found("service-refused", api=f"{api}.googleapis.com", **self._ids)
 

@@ -41,7 +41,7 @@ class Objects(dict[tuple[str, str], bytes]):
 
 
 class CloudStorageStandIn:
-    """What it holds by bucket and name, and the `refusal` that it answers with, if any.
+    """What it holds by bucket and name, and the `refusal` that it answers with, if any; or those of methods, `refused`.
 
     Of the uploads that were `sent`, it took `uploads`. `before_upload` is called before it looks at one, and `has_md5`
     is false for what was composed. Everything was `updated` at that time, and `downloaded` bytes were read.
@@ -52,6 +52,7 @@ class CloudStorageStandIn:
         self.objects = Objects()
         self.uploads = self.sent = 0
         self.refusal: str | None = None
+        self.refused: dict[str, str] = {}
         self.before_upload: Callable[[], object] = lambda: None
         self.has_md5 = True
         self.updated = 0.0
@@ -142,7 +143,8 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(self.standin.post(parts.path, parse_qs(parts.query), self.headers["Content-Type"], body))
 
     def _answer(self, answer: tuple[int, dict[str, Any]]) -> None:
-        status, reply = _error(403, self.standin.refusal) if self.standin.refusal else answer
+        refusal = self.standin.refusal or self.standin.refused.get(self.command)
+        status, reply = _error(403, refusal) if refusal else answer
         send_json(self, status, reply)
 
     def log_message(self, *arguments: object) -> None:

@@ -33,8 +33,8 @@ VARIABLES = {
 """The part of each API in the gcp provider's variable for another address of it."""
 REGION = "europe-west4"
 UNLIMITED = -1
-LACKED_BY_OWNERS = frozenset(f"storage.{name}" for name in ("buckets.get", "buckets.getIamPolicy"))
-LACKED_BY_OWNERS |= {f"storage.{name}" for name in ("buckets.setIamPolicy", "objects.create", "objects.get", "objects.list")}
+LACKED_BY_OWNERS = frozenset(f"storage.buckets.{name}" for name in ("get", "getIamPolicy", "setIamPolicy"))
+LACKED_BY_OWNERS |= {f"storage.objects.{name}" for name in ("create", "get", "list")}
 """What roles/owner has not on a project (IAM's page "Basic and predefined roles"); on buckets, owners have it."""
 NEEDED = {
     ":getEffectiveOrgPolicy": "orgpolicy.policy.get",

@@ -54,6 +54,23 @@ CALLS: Mapping[str, tuple[str, ...]] = {
     "vertex-training.Completion": ("aiplatform.customJobs.list",),
 }
 """By type, what the deployer needs where the resource is. Reads of what was made are calls too."""
+UPLOADS: Mapping[str, Mapping[str, str]] = {
+    "manifests.get": {"artifactregistry.repositories.downloadArtifacts": "repository"},
+    "blobs.upload": {"artifactregistry.repositories.uploadArtifacts": "repository"},
+    "objects.GET": {"storage.objects.get": "bucket"},
+    "objects.POST": {"storage.objects.create": "bucket"},
+    "builds.list": {"cloudbuild.builds.list": "project"},
+    "builds.create": {
+        "cloudbuild.builds.create": "project",
+        "iam.serviceAccounts.actAs": "account",
+        "cloudbuild.workerpools.use": "pool",
+    },
+    "builds.get": {"cloudbuild.builds.get": "project"},
+    "builds.log": {"logging.logEntries.list": "project"},
+}
+"""By call of images and packages, the permissions that it needs and where (pages "Configure roles and permissions" of
+Artifact Registry, "IAM permissions for JSON methods" of Cloud Storage, "IAM roles and permissions" and "Run builds in a
+private pool" of Cloud Build, "Access control with IAM" of Cloud Logging). A private pool is in a project."""
 _PROJECT = ("resourcemanager.projects.get",)
 ROLES: Mapping[str, tuple[str, ...]] = {
     "roles/serviceusage.serviceUsageAdmin": (
@@ -88,6 +105,20 @@ ROLES: Mapping[str, tuple[str, ...]] = {
         "artifactregistry.repositories.downloadArtifacts",
         "artifactregistry.repositories.uploadArtifacts",
     ),
+    "roles/artifactregistry.writer": (
+        "artifactregistry.repositories.get",
+        "artifactregistry.repositories.downloadArtifacts",
+        "artifactregistry.repositories.uploadArtifacts",
+    ),
+    "roles/storage.objectUser": (*_PROJECT, "storage.objects.create", "storage.objects.get"),
+    "roles/cloudbuild.builds.editor": (
+        *_PROJECT,
+        "cloudbuild.builds.create",
+        "cloudbuild.builds.get",
+        "cloudbuild.builds.list",
+    ),
+    "roles/cloudbuild.workerPoolUser": ("cloudbuild.workerpools.use",),
+    "roles/logging.viewer": (*_PROJECT, "logging.logEntries.list"),
     "roles/storage.admin": (
         *_PROJECT,
         "storage.buckets.create",
@@ -128,6 +159,15 @@ ROLES: Mapping[str, tuple[str, ...]] = {
     "roles/aiplatform.admin": (*_PROJECT, "aiplatform.persistentResources.create"),
 }
 _TEXTS = {
+    # terraform-provider-google#7894 quotes no more of Cloud Build.
+    **dict.fromkeys(
+        [f"cloudbuild.{name}" for name in ("builds.create", "builds.get", "builds.list", "workerpools.use")],
+        "The caller does not have permission",
+    ),
+    "storage.objects.create": "deployer@acme.example does not have storage.objects.create access to the Google Cloud "
+    "Storage object. Permission 'storage.objects.create' denied on resource (or it may not exist).",
+    "storage.objects.get": "deployer@acme.example does not have storage.objects.get access to the Google Cloud Storage "
+    "object. Permission 'storage.objects.get' denied on resource (or it may not exist).",
     "resourcemanager.projects.get": "The caller does not have permission, forbidden",
     "resourcemanager.projects.getIamPolicy": "The caller does not have permission, forbidden",
     "resourcemanager.projects.setIamPolicy": "Policy update access denied., forbidden",
@@ -138,6 +178,8 @@ _TEXTS = {
     "iam.roles.create": "You don't have permission to create a role in projects/acme-dev., forbidden",
 }
 _FORMS = {
+    # google-github-actions/auth#50
+    "artifactregistry": 'Permission "{permission}" denied on resource "{place}" (or it may not exist)',
     "compute": "Required '{permission}' permission for '{place}', forbidden",
     "storage": "deployer@acme.example does not have {permission} access to the Google Cloud project., forbidden",
     "bigquery": "Access Denied: Table {place}: Permission {permission} denied on table {place} (or it may not exist).",

@@ -168,6 +168,4 @@ def test_the_table_covers_all_that_stacks_make(stacks: Mapping[str, Graph]) -> N
         if each.custom and each.type.startswith("gcp:")
     }
     assert types <= CALLS.keys()
-    assert {role for role, _, _ in access_page.deployer_roles()} - ROLES.keys() == {
-        *("roles/cloudbuild.builds.editor", "roles/cloudbuild.workerPoolUser", "roles/logging.viewer")
-    }
+    assert {role for role, _, _ in access_page.deployer_roles()} <= ROLES.keys()
