@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pulumi
 
-from vertex_api.errors import Refusal, shown_problems, visible
+from vertex_api.errors import Item, Refusal, shown_problems, visible
 
 
 class ComponentError(Exception):
@@ -52,13 +52,22 @@ class DeclarationErrors(ComponentError, pulumi.RunError):
     """The `problems` of the declarations and the stack file. A RunError, so that Pulumi shows no traceback."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
-        shown, more = shown_problems(problems)
+        shown, last = closed(problems, [problem.message for problem in problems])
         self.problems = list(shown)
         count = "1 problem" if len(shown) == 1 else f"{len(shown)} problems"
         heading = f"{count} in what is declared:"
-        notes = [more] if more else []
-        notes += [_lift()] if not more and any(isinstance(problem.message, Refusal) for problem in shown) else []
-        super().__init__("\n".join([heading, *(f"  {line}" for line in [*shown, *notes])]))
+        super().__init__("\n".join([heading, *(f"  {line}" for line in [*shown, *last])]))
+
+
+def closed(problems: Sequence[Item], messages: Sequence[str]) -> tuple[Sequence[Item], list[str]]:
+    """Return the problems to show and the line after them, if there is one: that there are more, or how to lift one.
+
+    `messages` are those of the problems.
+    """
+    shown, more = shown_problems(problems)
+    if more:
+        return shown, [more]
+    return shown, [_lift()] if any(isinstance(message, Refusal) for message in messages) else []
 
 
 def _lift() -> str:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from pulumi import dynamic
 from pulumi.output import Unknown
 
-from vertex_api.errors import NotFound, shown_problems, without_log_link
+from vertex_api.errors import NotFound, without_log_link
 from vertex_api.job import TUNING_JOB, stored_job
 from vertex_api.messages import KeyPath, show_path, value_at
 from vertex_api.names import (
@@ -23,7 +23,7 @@ from vertex_api.pipelines import backing_job_name
 from vertex_api.scalars import quote
 from vertex_api.studies import count_ended, find_best
 
-from ..errors import SubmitFailed
+from ..errors import SubmitFailed, closed
 from ..plan import rules
 from ..plan.training import deletion_policy, parse_spec
 from ..runtime import engine, holders, pacing, target
@@ -98,9 +98,8 @@ class JobProvider(Provider):
             _count_submissions(inputs, None, is_replaced=False)
             if holders.current().is_new(urn) and not _announce(self.kind, inputs, urn) and not is_declared:
                 _advise(self.kind, inputs, urn, derived)
-        shown, more = shown_problems(failures)
-        excess = [dynamic.CheckFailure("spec", more)] if more else []
-        return dynamic.CheckResult(inputs, [*shown, *excess])
+        shown, last = closed(failures, [failure.reason for failure in failures])
+        return dynamic.CheckResult(inputs, [*shown, *(dynamic.CheckFailure("spec", line) for line in last)])
 
     def diff(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.DiffResult:
         """Leave differences to Pulumi. A job is replaced by one to adopt, unless that is the job itself."""

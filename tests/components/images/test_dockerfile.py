@@ -91,7 +91,11 @@ BROKEN: dict[str, tuple[str | bytes, str]] = {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    folder = tmp_path / "d1"
+    return context(tmp_path / "d1")
+
+
+def context(folder: Path) -> Path:
+    """Make a context without a Dockerfile, with a link, an ignored file, and some that this package writes."""
     (folder / "empty").mkdir(parents=True)
     for name in ("a", "data.csv", "train.py"):
         (folder / name).touch()

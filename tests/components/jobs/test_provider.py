@@ -7,7 +7,7 @@ from typing import Any
 
 import pulumi
 import pytest
-from vertex_training.errors import SubmitFailed
+from vertex_training.errors import KNOWN_HERE, DeclarationErrors, Problem, SubmitFailed
 from vertex_training.jobs.provider import (
     CustomJobProvider,
     HyperparameterTuningJobProvider,
@@ -77,7 +77,7 @@ def test_check_returns_canonical_inputs_without_unset_ones() -> None:
 def test_check_names_every_field_that_is_wrong() -> None:
     spec = custom_job() | {"lables": {}}
     spec["jobSpec"]["workerPoolSpecs"][0]["replicaCount"] = "one"
-    failures = custom.check({}, inputs(spec)).failures
+    *failures, _ = custom.check({}, inputs(spec)).failures
     assert [(failure.property, failure.reason) for failure in failures] == [
         ("spec.jobSpec.workerPoolSpecs[0].replicaCount", '"one" is not a whole number'),
         ("spec.lables", "unknown field; did you mean labels?"),
@@ -88,6 +88,16 @@ def test_check_stops_at_a_hundred_problems() -> None:
     failures = custom.check({}, inputs(custom_job() | {f"key{i}": 1 for i in range(1000)})).failures
     assert len(failures) == MAX_PROBLEMS + 1
     assert (failures[-1].property, failures[-1].reason) == ("spec", MORE_PROBLEMS)
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=str)
+def test_check_says_how_a_refusal_is_lifted(kind: Kind) -> None:
+    body, places = future_job(kind)
+    *refused, last = PROVIDERS[kind].check({}, engine_s(inputs(body))).failures
+    assert {failure.property for failure in refused} == {f"spec.{place}" for place in places}
+    problems = [Problem("jobs.yaml:1", failure.property, failure.reason) for failure in refused]
+    assert (last.property, last.reason) == ("spec", str(DeclarationErrors(problems)).splitlines()[-1].strip())
+    assert last.reason.startswith(KNOWN_HERE)
 
 
 def test_check_reports_the_rules_of_its_kind() -> None:
@@ -109,8 +119,8 @@ def test_check_accepts_unknown_values() -> None:
     spec = edited(custom_job(), *POOL, "replicaCount", to=pulumi.UNKNOWN)
     assert custom.check({}, inputs(spec)).failures == []
     spec = edited(custom_job(), *POOL, "containerSpec", to=pulumi.UNKNOWN) | {"lables": {}}
-    failures = custom.check({}, inputs(spec)).failures
-    assert [failure.property for failure in failures] == ["spec.lables"]
+    (failure, _) = custom.check({}, inputs(spec)).failures
+    assert failure.property == "spec.lables"
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=str)

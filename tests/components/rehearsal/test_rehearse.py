@@ -5,15 +5,19 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 from vertex_training.cli import main
 from vertex_training.errors import BuildFailed
+from vertex_training.images.builders import failure
+from vertex_training.images.resource import TrainingImageProvider
 from vertex_training.plan.training import Training, parse_spec
 from vertex_training.rehearsal import report
 from vertex_training.rehearsal.rehearse import Options, rehearse, shrink
+from vertex_training.rehearsal.run import run
 from vertex_training.rehearsal.runner import Ended, Source, in_order
 from vertex_training.rehearsal.target import throw_away
 
@@ -95,7 +99,7 @@ def test_an_image_that_cannot_be_built_is_tried_once(
 
     def build(_context: object, uri: str, *_: object) -> None:
         tried.append(uri)
-        raise BuildFailed(f"{uri} cannot be built: no space")
+        raise failure(uri, ["E: no space"], "free some", "image/Dockerfile:4 (RUN a)")
 
     monkeypatch.setattr("vertex_training.images.builders.build", build)
     project("".join(f"  {name}: {job('pass')}" for name in ("one", "two")).replace(IMAGE, "${images.broken}"))
@@ -106,9 +110,18 @@ def test_an_image_that_cannot_be_built_is_tried_once(
     assert rehearse(Options(save=tmp_path / "saved.json")) == 1
     assert len(tried) == 1
     told = [(each["outcome"], each["reason"]) for each in saved(tmp_path / "saved.json").values()]
-    assert told == [("failed", f"{tried[0]} cannot be built: no space")] * 2
+    line = f"{tried[0]} cannot be built: image/Dockerfile:4 (RUN a); free some; the last lines of its build:"
+    assert told == [("failed", f"{line}\n  E: no space")] * 2
     said = capfd.readouterr().err
     assert "one: failed" in said and "two: failed" in said
+    # The same by `vertex-training run`, and for an image of `pulumi up`.
+    monkeypatch.setattr("vertex_training.rehearsal.run.throw_away", lambda: nullcontext(tmp_path))
+    monkeypatch.setattr("vertex_training.rehearsal.runner.target.resolve", lambda _: None)
+    assert run("one", None, [], [], None) == 2
+    assert capfd.readouterr().err == f"vertex-training: {line}\n  E: no space\n"
+    with pytest.raises(BuildFailed) as failed:
+        TrainingImageProvider().create({"uri": tried[0], "context": "image", "dockerfile": "Dockerfile"})
+    assert str(failed.value) == f"{line}\n  E: no space"
 
 
 def test_a_preview_says_which_jobs_run(project: Write, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from vertex_training.rehearsal.runner import Ended, RunRefused
 from vertex_training.rehearsal.target import throw_away
 from vertex_training.schema import source
 
+from tests.components.images.test_dockerfile import BROKEN, context
 from tests.components.targets.gcp.graph import forget_loops, graph
 from tests.vertex_emulator.running import IMAGE, until
 from vertex_api.job import Job
@@ -56,32 +57,46 @@ def _no_loops() -> Iterator[None]:
     forget_loops()
 
 
+NO_DOCKERFILES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "nothing there": (lambda file: None, "there is no {0}; write one, or name another with dockerfile"),
+    "a folder": (Path.mkdir, "{0} is a folder; rename it, or name a file in it with dockerfile"),
+    "a link to nowhere": (lambda file: file.symlink_to("nowhere"), "{0} is a link to nowhere, which is not there"),
+    "a pipe": (os.mkfifo, "{0} is no file that can be read, but a socket, a pipe or a device"),
+}
+"""What stands in the place of a Dockerfile, and what is said of it."""
+
+
+def write_broken() -> dict[str, str]:
+    """Make a folder for each Dockerfile that no builder accepts; return what is to be said of it, by image."""
+    said = {}
+    for number, (content, message) in enumerate(BROKEN.values(), 1):
+        folder = context(Path(f"d{number}"))
+        (folder / "Dockerfile").write_bytes(content if isinstance(content, bytes) else content.encode())
+        said[folder.name] = f"{folder}/Dockerfile" + message.replace("d1/", f"{folder}/")
+    for number, (make, message) in enumerate(NO_DOCKERFILES.values(), len(said) + 1):
+        folder = context(Path(f"d{number}"))
+        make(folder / "Dockerfile")
+        said[folder.name] = message.format(folder / "Dockerfile")
+    (foreign := context(Path("foreign"))).joinpath("Dockerfile").write_text(f"FROM {IMAGE}\nCOPY . /app\n")
+    Path(os.fsdecode(bytes(foreign) + b"/caf\xe9.txt")).touch()
+    said["foreign"] = r"foreign/caf\xe9.txt: its name is no UTF-8; rename the file, or exclude it in .dockerignore"
+    Path("flat").touch()
+    return {**said, "flat": '"flat" is not a folder in', "gone": '"gone" is not a folder in'}
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.usefixtures("_no_loops")
-@pytest.mark.parametrize(
-    ("dockerfile", "said"),
-    [
-        (f"FORM {IMAGE}\n", ":1: FORM is no instruction; did you mean FROM?"),
-        (f"FROM {IMAGE}\nCOPY trian.py /\n", ":2: COPY of trian.py, which is not in d1/; correct the path, which begi"),
-        (None, "there is no d1/Dockerfile; write one, or name another with dockerfile"),
-    ],
-)
-def test_a_broken_dockerfile_is_one_line_in_every_command(
-    project: Write,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    dockerfile: str | None,
-    said: str,
+def test_each_broken_dockerfile_is_one_line_in_every_command(
+    project: Write, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def start(*_: object, **__: object) -> None:
         raise AssertionError("Docker is asked, or an emulator started")
 
     monkeypatch.setattr("vertex_training.images.builders.connect", start)
     monkeypatch.setattr("vertex_training.rehearsal.target.throw_away", start)
-    project("  train: " + job("pass").replace(IMAGE, "${images.d1}") + "images: {d1: {context: d1}}\n")
-    Path("d1").mkdir()
-    if dockerfile:
-        Path("d1/Dockerfile").write_text(dockerfile)
+    said = write_broken()
+    images = {name: {"context": name} for name in said}
+    project("  train: " + job("pass").replace(IMAGE, "${images.d1}") + f"images: {json.dumps(images)}\n")
     shown = {}
     for command in (["run", "train"], ["rehearse", "--stack", "local"]):
         assert main(command) in (1, 2)
@@ -94,9 +109,9 @@ def test_a_broken_dockerfile_is_one_line_in_every_command(
             graph(lambda: TrainingStack("training"), preview=is_preview)
         shown[command] = str(refused.value)
     for text in shown.values():
-        assert text.count("d1/Dockerfile") == 1, text
-        (line,) = [line for line in text.splitlines() if "d1/" in line]
-        assert "images.d1" in line and said in line
+        for name, message in said.items():
+            (line,) = [line for line in text.splitlines() if f"images.{name}." in line or f"images.{name}:" in line]
+            assert message in line, (name, line)
         assert "None" not in text and "Traceback" not in text
 
 
