@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Required, TypedDict
 
@@ -44,6 +44,8 @@ class JobTemplate:
     """The class of the job: `CustomJob`, `HyperparameterTuningJob` or `TrainingPipeline`."""
     spec: "CustomJobArgs | HyperparameterTuningJobArgs | TrainingPipelineArgs | Training"
     """The API's fields, as that class takes them."""
+    lifecycle: "shapes.Lifecycle" = field(default_factory=lambda: shapes.Lifecycle())
+    """Its `allow` lists places that a rule of the service refuses, and runs have all the same."""
 
 
 class ScheduleArgs(TypedDict, total=False):
@@ -198,7 +200,9 @@ def _trainings(schedule: str, templates: Mapping[str, JobTemplate], foundation: 
         spec: Any = template.spec
         if not isinstance(spec, Training):
             kind = template.type.kind
-            spec = foundation.program.make(kind, f"{schedule}.{name}", spec, {}, (), results, is_scheduled=True)
+            spec = foundation.program.make(
+                kind, f"{schedule}.{name}", spec, template.lifecycle, (), results, is_scheduled=True
+            )
         trainings[name] = spec
         results[name] = spec.spec.result_names if isinstance(spec.spec, Job) else None
     return trainings

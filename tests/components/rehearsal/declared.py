@@ -41,6 +41,13 @@ def sized(declared: str, **size: Any) -> str:
     return json.dumps({**json.loads(declared), "rehearse": size}) + "\n"
 
 
+def lifted(declared: str) -> str:
+    """A declared job on machines that came after this release."""
+    fields = json.loads(declared.replace("n1-standard-4", "z9-giga-96"))
+    place = "jobSpec.workerPoolSpecs[0].machineSpec.machineType"
+    return json.dumps({**fields, "lifecycle": {"allow": [place]}}) + "\n"
+
+
 def left(tmp_path: Path) -> list[str]:
     """The folders, containers and files of the project that a run has left."""
     folders = [str(folder) for folder in (tmp_path / "temporary").glob("vertex-training-run-*")]

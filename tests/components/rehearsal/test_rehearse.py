@@ -25,7 +25,7 @@ from tests.blocks import taken
 from tests.vertex_emulator.running import IMAGE, until
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 
-from .declared import WRITE, Write, commit, everything, job, left, sized
+from .declared import WRITE, Write, commit, everything, job, left, lifted, sized
 
 REPORT = f"{WRITE}; open(p + '/metrics.json', 'w').write('{{\"accuracy\": %s, \"by\": \"me\"}}' % sys.argv[1])"
 
@@ -53,7 +53,7 @@ def test_jobs_run_small_and_in_order(project: Write, tmp_path: Path, capfd: pyte
     use = "import sys; sys.exit(open(sys.argv[1].replace('gs://', '/gcs/') + '/metrics.json').read() == '')"
     project(
         "  a-user: "
-        + job(use, "${jobs.trainer.modelDir}")
+        + lifted(job(use, "${jobs.trainer.modelDir}"))
         + "  trainer: "
         + sized(job(REPORT, "${vars.code}", env="x"), vars={"code": 0.5})
         + "  broken: "

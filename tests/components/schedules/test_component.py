@@ -1,5 +1,6 @@
 """Schedule and Schedules: what they hand to the target, and what a program's mistakes lead to."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -10,14 +11,16 @@ from vertex_training import CustomJob, JobTemplate, Schedule
 from vertex_training.errors import DeclarationErrors
 from vertex_training.schedules.component import schedule_id
 from vertex_training.schedules.resources import EmulatorSchedule
-from vertex_training.stack import Images, Packages, Schedules, Sources
+from vertex_training.stack import RESOURCE_TYPES, Images, Packages, Schedules, Sources
 
 from tests.blocks import taken
 from tests.components.fakes import Ground
 from tests.components.projects import INCLUDING, load
 from tests.components.settings.test_declarations import NIGHTLY
 from tests.components.targets.gcp.graph import graph
+from tests.vertex_api.futures import MACHINE, future_job
 from tests.vertex_api.jobs import custom_job, edited
+from vertex_api.names import KINDS, Kind
 from vertex_api.schedules import RUN_ID, ScheduleRequest
 
 # The threads of Pulumi's mocks leave an event loop each.
@@ -60,6 +63,24 @@ def test_a_program_s_schedule_is_a_declared_one(tmp_path: Path) -> None:
     assert (request.time_zone, request.paused, request.overlap) == ("UTC", False, "skip")
 
 
+@pytest.mark.parametrize("kind", KINDS.values(), ids=str)
+def test_a_schedule_sends_what_its_jobs_lift(tmp_path: Path, kind: Kind) -> None:
+    body, places = future_job(kind)
+    template = JobTemplate(RESOURCE_TYPES[kind.collection], body, lifecycle={"allow": places})
+    (made,) = schedule(jobs={"train": template}).schedule_requests["nightly"].jobs
+    jobs = {
+        kind.collection: {"digits": {**body, "lifecycle": {"run": "scheduled", "allow": places}}},
+        "schedules": {"nightly": {"cron": "0 2 * * *", "job": "digits"}},
+    }
+    settings, ground = load(tmp_path, INCLUDING, jobs=json.dumps(jobs)), Ground()
+    graph(lambda: Schedules(settings, ground, Sources(Images(settings, ground), Packages(settings, ground))))
+    (declared,) = ground.schedule_requests["nightly"].jobs
+    for job in (made, declared):
+        assert [*job.allow] == places
+        assert job.body[kind.spec_field]["pacing"] == body[kind.spec_field]["pacing"]
+        assert job.body[kind.spec_field]["workerPoolSpecs"][0]["machineSpec"] == MACHINE
+
+
 def test_the_schedule_of_the_page_is_made() -> None:
     (lines,) = taken("docs/schedules.md", "python")
     known = {"CustomJob": CustomJob, "JobTemplate": JobTemplate, "Schedule": Schedule}
@@ -83,6 +104,14 @@ def test_the_schedule_of_the_page_is_made() -> None:
         (
             {"jobs": {"train": JobTemplate(CustomJob, edited(custom_job(), *ARGS, to=["${jobs.later.name}"]))}},
             "${jobs.later.name} is of none of the jobs of this job",
+        ),
+        (
+            {"jobs": {"train": JobTemplate(CustomJob, custom_job(), lifecycle={"rerun": "2"})}},
+            'CustomJob "nightly.train": lifecycle.rerun: is not for a job with lifecycle.run: scheduled: a sched',
+        ),
+        (
+            {"jobs": {"train": JobTemplate(CustomJob, custom_job() | {"lables": {}}, lifecycle={"allow": ["lable"]})}},
+            'CustomJob "nightly.train": lifecycle.allow[0]: "lable" lifts nothing; did you mean lables?',
         ),
     ],
 )

@@ -5,8 +5,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.vertex_api.futures import future_job
+from tests.vertex_api.jobs import edited
 from tests.vertex_emulator.jobs import LOCATION
-from tests.vertex_emulator.schedules.emulator import SchedulingEmulator, nights, output_folder, scheduled_job
+from tests.vertex_emulator.schedules.emulator import (
+    SchedulingEmulator,
+    create_emulator,
+    nights,
+    output_folder,
+    reports_if_trial,
+    scheduled_job,
+)
+from vertex_api.names import HYPERPARAMETER_TUNING_JOB, KINDS, Kind
 from vertex_emulator.database import Database
 from vertex_emulator.errors import ApiError, EmulatorError
 from vertex_emulator.pruning import prune_jobs
@@ -171,3 +181,24 @@ def test_archives_have_no_schedules(emulator: SchedulingEmulator, tmp_path: Path
     with imported.read() as transaction:
         assert transaction.schedules.all() == []
     imported.close()
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=str)
+def test_a_run_submits_what_its_schedule_lifts(tmp_path: Path, kind: Kind) -> None:
+    emulator = create_emulator(tmp_path, program=reports_if_trial)
+    emulator.move_clock("2026-11-22T00:00:00Z")
+    body, places = future_job(kind)
+    if kind == HYPERPARAMETER_TUNING_JOB:
+        body = edited(body, "studySpec", "metrics", 0, "metricId", to="acc")
+    first, later = ({"name": name, "collection": kind.collection, "body": body} for name in ("train", "again"))
+    with pytest.raises(ApiError, match="machine_type"):
+        emulator.put(jobs=[first])
+    # What refers to a result is looked at when it is submitted.
+    later["body"] = {**body, "displayName": "after ${jobs.train.name}"}
+    emulator.put(jobs=[{**first, "allow": places}, {**later, "allow": places}])
+    emulator.move_clock("2026-11-22T02:00:00Z")
+    emulator.finish_runs()
+    assert emulator.runs() == nights(22, 22)
+    made = [job.spec for job in emulator.all_jobs() if job.kind == kind]
+    assert [job[kind.spec_field]["pacing"] for job in made[:2]] == [body[kind.spec_field]["pacing"]] * 2
+    emulator.database.close()

@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
+from tests.vertex_api.futures import MACHINE, future_job
 from tests.vertex_emulator.fakes import Clock, Emulator, Machine, use_clock
 from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, pool
 from tests.vertex_emulator.running import command
 from tests.vertex_emulator.scheduling.steps import log_texts, reports, submit, submit_study, trials
 from tests.vertex_emulator.test_removal import nest_folders
-from vertex_api.names import TRAINING_PIPELINE
+from vertex_api.names import HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE
 from vertex_api.pipelines import CUSTOM_TASK
 from vertex_emulator.data_folder import DataFolder, acquire_lock
 from vertex_emulator.database.records import SUCCEEDED, Replica
@@ -138,6 +139,27 @@ def test_jobs_logs_and_buckets_come_back(archive: Path, start: Callable[..., Emu
     metadata.close()
     submit(after)
     after.run()
+
+
+def test_lifted_jobs_run_and_are_taken_along(start: Callable[..., Emulator], tmp_path: Path) -> None:
+    emulator = start()
+    bodies = {kind: future_job(kind) for kind in KINDS.values()}
+    bodies[HYPERPARAMETER_TUNING_JOB][0]["studySpec"]["metrics"][0]["metricId"] = "acc"
+    names = {
+        kind: emulator.jobs.create(kind, LOCATION, body, allowed=places)["name"]
+        for kind, (body, places) in bodies.items()
+    }
+    emulator.run()
+    emulator.database.close()
+    list(export(emulator.data.root, tmp_path / "x.tar.gz", redacts_env=False))
+    restore(tmp_path / "other", tmp_path / "x.tar.gz", None)
+    after = start("other")
+    for kind, (body, _) in bodies.items():
+        job = after.jobs.get(kind, LOCATION, names[kind].rpartition("/")[2])
+        assert str(job["state"]).endswith("SUCCEEDED")
+        assert job[kind.spec_field]["pacing"] == body[kind.spec_field]["pacing"]
+        assert job[kind.spec_field]["workerPoolSpecs"][0]["machineSpec"] == MACHINE
+    after.database.close()
 
 
 def test_imported_files_have_their_modes(archive: Path, tmp_path: Path) -> None:
