@@ -15,6 +15,7 @@ from tests.vertex_emulator.running import (
     PATIENCE_SECONDS,
     RunningEmulator,
     absent,
+    peak_bytes,
     processor_seconds,
     resident_bytes,
 )
@@ -166,6 +167,25 @@ def test_no_request_hides_in_another(shared: RunningEmulator, attack: str) -> No
     assert shared.call("GET", JOBS.decode()[1:]) == {}
     assert processor_seconds(shared.process.pid) - used < 3
     assert resident_bytes(shared.process.pid) - held < 64 * MIB
+
+
+@pytest.mark.parametrize("is_chunked", [False, True])
+def test_a_spec_of_200_mb_is_refused_and_not_held(shared: RunningEmulator, is_chunked: bool) -> None:
+    part, count = b'{"displayName": "'.ljust(MIB, b"x"), 200
+    framed, last = (b"%x\r\n%s\r\n" % (MIB, part), b"0\r\n\r\n") if is_chunked else (part, b"")
+    pid, log = shared.process.pid, shared.data.with_suffix(".log")
+    used, peak, written = processor_seconds(pid), peak_bytes(pid), log.stat().st_size
+    with closing(socket.create_connection(("127.0.0.1", urlsplit(shared.url).port or 0), PATIENCE_SECONDS)) as sent:
+        sent.sendall(post(CHUNKED if is_chunked else length(count * MIB), b""))
+        for _ in range(count):
+            sent.sendall(framed)
+        sent.sendall(last + LAST)
+        received = b"".join(iter(lambda: sent.recv(1 << 16), b""))
+    assert ANSWERS.findall(received) == [b"413", b"200"]
+    assert b"Request payload size exceeds the limit: 4194304 bytes." in received
+    assert processor_seconds(pid) - used < 3
+    assert peak_bytes(pid) - peak < 32 * MIB
+    assert log.stat().st_size - written < 1000
 
 
 @pytest.mark.parametrize(
