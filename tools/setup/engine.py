@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.setup import CHECKOUT, cache_folder, go, is_own, python
+from tools.setup import CHECKOUT, cache_folder, go, is_own, programs, python
 from tools.setup.programs import CommandFailed, Output, SetupError, run
 
 ENGINE_VERSION = "3.259.0"  # as the `pulumi` package in requirements.lock, whose installer fetches the same version
@@ -18,8 +18,16 @@ MIN_VERSION = (3, 216, 0)  # since then a dynamic resource whose job drifted is 
 VERSION_LIMIT_SECONDS = 30
 INSTALLER_LIMIT_SECONDS = 300
 INSTALLER = """
-import socket, sys
+import socket, sys, urllib.request
 from pulumi.automation import PulumiCommand
+
+class Redirects(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, request, reply, code, reason, headers, address):
+        if not address.startswith("https://"):
+            raise OSError(f"{request.full_url} leads to {address}, which is not encrypted")
+        return super().redirect_request(request, reply, code, reason, headers, address)
+
+urllib.request.install_opener(urllib.request.build_opener(Redirects))
 socket.setdefaulttimeout(15)
 try:
     PulumiCommand.install(root=sys.argv[1])
@@ -157,7 +165,8 @@ def install_official(target_folder: Path, output: Output) -> None:
     if not python.PYTHON.exists():
         raise CommandFailed("it is part of the Python environment, which is missing")
     progress = output.progress(f"installing Pulumi {ENGINE_VERSION}, once")
-    run(python.PYTHON, "-c", INSTALLER, target_folder, limit=INSTALLER_LIMIT_SECONDS, progress=progress)
+    command = (python.PYTHON, "-c", INSTALLER, target_folder)
+    run(*command, limit=INSTALLER_LIMIT_SECONDS, progress=progress, memory=programs.PYTHON_MEMORY)
 
 
 def prepare(output: Output) -> None:

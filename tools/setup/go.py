@@ -5,7 +5,7 @@ import re
 import shutil
 from pathlib import Path
 
-from tools.setup.programs import CommandFailed, Output, run
+from tools.setup.programs import COMPILER_MEMORY, CommandFailed, Output, Progress, run
 
 BUILD_LIMIT_SECONDS = 3600
 
@@ -21,15 +21,20 @@ def build(module: Path, package: str, target: Path, flags: tuple[str, ...], outp
     # With -v, go writes a line for each package that it compiles.
     progress = output.progress(f"building {target.name} from its Go modules, once", f"{{}} of {count} packages")
     command = ("go", "build", "-v", *flags, "-o", str(target), package)
-    run(*command, folder=module, env=environment(), limit=BUILD_LIMIT_SECONDS, progress=progress)
+    run(
+        *command, folder=module, env=environment(), limit=BUILD_LIMIT_SECONDS, progress=progress, memory=COMPILER_MEMORY
+    )
 
 
 def packages(module: Path, package: str, output: Output) -> list[str]:
     """Return the packages that make up a program, after their modules have been downloaded. Raises CommandFailed."""
     progress = output.progress(f"downloading the Go modules of {package.rpartition('/')[2]}, once")
-    command = ("go", "list", "-deps", package)
-    text = run(*command, folder=module, env=environment(), limit=BUILD_LIMIT_SECONDS, progress=progress)
-    return text.splitlines()
+    return _run("go", "list", "-deps", package, module=module, progress=progress).splitlines()
+
+
+def _run(*command: str, module: Path, progress: Progress) -> str:
+    limit, memory = BUILD_LIMIT_SECONDS, COMPILER_MEMORY
+    return run(*command, folder=module, env=environment(), progress=progress, limit=limit, memory=memory)
 
 
 def environment() -> dict[str, str]:

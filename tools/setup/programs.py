@@ -2,9 +2,11 @@
 
 import contextlib
 import os
+import resource
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -20,6 +22,10 @@ PROGRESS_INTERVAL_SECONDS = 30
 STALE_SECONDS = 2
 UPDATE_LIMIT_SECONDS = 180
 INSTALL_LIMIT_SECONDS = 600
+MAX_FILE_BYTES = 2 << 30
+"""Several times the largest file of a set-up. A download without an end would fill the disk before its time is over."""
+PYTHON_MEMORY, COMPILER_MEMORY = 2 << 30, 8 << 30
+"""Bytes of memory, for `run`: of pip and Pulumi's installer, and of Go, whose compiler reserves more than it uses."""
 _interrupted = threading.Event()
 _apt = threading.Lock()
 """apt-get and dpkg refuse to run twice at a time."""
@@ -70,12 +76,14 @@ def run(
     env: Mapping[str, str] | None = None,
     folder: Path | None = None,
     undisturbed: bool = False,
+    memory: int = 0,
 ) -> str:
     """Run `command` and return its standard output, stripped. Raises CommandFailed, and Interrupted.
 
     `limit` is in seconds; `progress` is called about twice a second. At the limit, and on Ctrl-C, the program and
     its children are ended; what is `undisturbed` goes on when another step fails or the user
-    interrupts the set-up.
+    interrupts the set-up. On Linux, what downloads something gets so many bytes of `memory`, and writes no file beyond
+    `MAX_FILE_BYTES`, whatever a server sends.
     """
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         try:
@@ -84,6 +92,10 @@ def run(
             )
         except OSError as error:
             raise CommandFailed(f"{command[0]}: {error.strerror}") from error
+        if memory and sys.platform == "linux":
+            with contextlib.suppress(ProcessLookupError):
+                resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (MAX_FILE_BYTES, MAX_FILE_BYTES))
+                resource.prlimit(process.pid, resource.RLIMIT_AS, (memory, memory))
         code = _await_exit(process, err.fileno(), limit, progress, undisturbed)
         for output in (out, err):
             output.seek(0)

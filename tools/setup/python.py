@@ -70,7 +70,8 @@ def install(lock: Path, output: Output) -> None:
     if not sys.dont_write_bytecode:
         options.append("--no-compile")
     try:
-        run(PYTHON, "-m", "pip", "install", *options, limit=INSTALL_LIMIT_SECONDS, progress=progress)
+        command = (PYTHON, "-m", "pip", "install", *options)
+        run(*command, limit=INSTALL_LIMIT_SECONDS, progress=progress, memory=programs.PYTHON_MEMORY)
     except CommandFailed as error:
         raise SetupError(
             f"Python environment: the packages of {lock.name} could not be installed. {error}\n"

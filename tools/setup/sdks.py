@@ -3,7 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from tools.setup import cache_folder, python
+from tools.setup import cache_folder, programs, python
 from tools.setup.programs import CommandFailed, Output, SetupError, run
 
 SHA256 = {
@@ -35,7 +35,9 @@ def make(output: Output) -> str:
             command = (python.PYTHON, "-m", "pip", "install", *options, "-r", requirement)
             progress = output.progress(f"installing Pulumi's SDK {version} for tests, once")
             try:
-                run(*command, "--target", Path(partial, "sdk"), limit=INSTALL_LIMIT_SECONDS, progress=progress)
+                target = ("--target", Path(partial, "sdk"))
+                limit, memory = INSTALL_LIMIT_SECONDS, programs.PYTHON_MEMORY
+                run(*command, *target, limit=limit, progress=progress, memory=memory)
             except CommandFailed as error:
                 raise SetupError(f"Pulumi SDKs for tests: {version} could not be installed. {error}") from error
             Path(partial, "sdk").rename(folder)
