@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -215,7 +215,7 @@ def _ask(
 
 def _masked(side: Side, probe: Probe) -> list[Answer]:
     return [
-        Answer(each.call, each.status, each.type, masked(each.body, side.run, side.image), each.states)
+        replace(each, **masked({"type": each.type, "body": each.body}, side.run, side.image))
         for each in side.answers(probe)
     ]
 

@@ -339,9 +339,23 @@ def _own_state(reply: Any) -> str:
 
 
 def _json(reply: Any) -> Any:
-    with contextlib.suppress(ValueError, RecursionError):
-        return reply.json()
-    return reply.text
+    """Return what an answer holds, without the credential of its request, which some servers and proxies repeat."""
+    try:
+        answer = reply.json()
+    except (ValueError, RecursionError):
+        answer = reply.text
+    _, _, credential = (reply.request.headers.get("authorization", "") if reply.request else "").partition(" ")
+    if not credential:
+        return answer
+
+    def without(child: Any) -> Any:
+        if isinstance(child, dict):
+            return {without(name): without(each) for name, each in child.items()}
+        if isinstance(child, list):
+            return [without(each) for each in child]
+        return child.replace(credential, "TOKEN") if isinstance(child, str) else child
+
+    return without(answer)
 
 
 def _names(page: dict[str, Any], collection: str) -> list[str]:

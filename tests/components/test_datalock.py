@@ -188,3 +188,32 @@ def test_a_table_is_locked_by_its_last_change(
         answer["lastModifiedTime"] = "1700000000001"
         code, lines = run(capsys, "status", "--stack", "dev")
         assert code == 1 and "orders: differs from data.lock: changed: 12 rows, 3.0 kB" in lines[0]
+
+
+CANARY = "canaryLockQ7e7xT4wZ"
+
+
+@pytest.mark.parametrize("target", ["gcp", "local"])
+def test_no_secret_is_in_a_lock(
+    target: str,
+    project: Path,
+    storage: CloudStorageStandIn,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("vertex_api.credentials._config", {})
+    for name in ("GOOGLE_OAUTH_ACCESS_TOKEN", "HF_TOKEN", "PULUMI_CONFIG_PASSPHRASE"):
+        monkeypatch.setenv(name, CANARY)
+    own = "" if target == "gcp" else f"  vertex-training:emulator: {{secrets: {{hf: {CANARY}}}}}\n"
+    secrets = f"  vertex-training:secrets: {{token: {{secure: {CANARY}}}}}\n  gcp:accessToken: {CANARY}\n{own}"
+    (project / "stacks/Pulumi.dev.yaml").write_text((CLOUD_INCLUDING if target == "gcp" else INCLUDING) + secrets)
+    (project / "files/a.csv").write_text(CANARY)
+    storage.objects["acme", "train/a.csv"] = CANARY.encode()
+    uris = "train: {uri: gs://acme/train/}, files: {uri: files/}" if target == "gcp" else "files: {uri: files/}"
+    (project / "jobs.yaml").write_text(f"data: {{{uris}}}\n")
+    shown = [run(capsys, verb, "--stack", "dev") for verb in ("lock", "status")]
+    assert [code for code, _ in shown] == [0, 0]
+    (project / "jobs.yaml").write_text('data: {files: {uri: "files/${secrets.token}"}}\n')
+    shown.append(run(capsys, "lock", "--stack", "dev"))
+    assert "${secrets.token} is not a reference that is allowed here" in str(shown[-1])
+    assert CANARY not in str(shown) + (project / "data.lock").read_text()

@@ -1,5 +1,6 @@
 """What is wrong with a legacy job is said in one line each, all at once, and nothing is written."""
 
+import json
 import os
 import subprocess
 import sys
@@ -239,3 +240,39 @@ def test_the_command_of_the_page_writes_a_declaration(tmp_path: Path) -> None:
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     subprocess.run(["sh", "-euc", command], cwd=tmp_path, env={**os.environ, "PATH": path}, check=True, timeout=60)
     assert yaml.safe_load((tmp_path / "training" / "census.yaml").read_text())["customJobs"].keys() == {"census"}
+
+
+CANARY = "canaryLegacyQ7e8xT4wZ"
+OTHERS = {
+    "credentials": f'{{"client_secret": "{CANARY}", "refresh_token": "{CANARY}", "type": "authorized_user"}}',
+    "an ini file": f"[default]\nkey={CANARY}\n",
+    "a netrc": f"machine a.test\n login: [{CANARY}\n",
+    "an environment": f"HF_TOKEN={CANARY}\0HOME=/root\0",
+    "a private key": f"-----BEGIN PRIVATE KEY-----\n{CANARY}: {CANARY}: x\n",
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_no_content_of_another_file_is_shown(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (file := tmp_path / "job.yaml").write_text(OTHERS[name])
+    assert main(["convert-legacy", str(file)]) == 1
+    shown = capsys.readouterr()
+    assert shown.out == "" and shown.err.startswith(str(file))
+    assert CANARY not in shown.err
+
+
+def test_a_converted_job_has_nothing_of_who_converts_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for variable in ("HF_TOKEN", "GOOGLE_OAUTH_ACCESS_TOKEN", "PULUMI_CONFIG_PASSPHRASE"):
+        monkeypatch.setenv(variable, CANARY)
+    (tmp_path / "Pulumi.yaml").write_text("name: a\n")
+    (tmp_path / "Pulumi.dev.yaml").write_text(f"config: {{vertex-training:secrets: {{token: {CANARY}}}}}\n")
+    monkeypatch.chdir(tmp_path)
+    texts = ["${HF_TOKEN}", "$HF_TOKEN", "${secrets.token}", "{{HF_TOKEN}}", "@Pulumi.dev.yaml", "%(HF_TOKEN)s"]
+    training_input = {"args": texts, "scaleTier": "BASIC", "region": "us-central1", "masterConfig": {"imageUri": "i:1"}}
+    Path("job.json").write_text(json.dumps({"jobId": "a", "trainingInput": training_input}))
+    assert main(["convert-legacy", "job.json"]) == 0
+    shown = capsys.readouterr()
+    assert "$${HF_TOKEN}" in shown.out and "$${secrets.token}" in shown.out
+    assert CANARY not in shown.out + shown.err

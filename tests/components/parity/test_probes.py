@@ -137,6 +137,42 @@ def test_what_is_shown_names_nobody() -> None:
     assert "may not read gs://BUCKET/x with TOKEN" in text
 
 
+CANARY = "canaryParityQ7e6xT4wZ"
+
+
+def test_no_credential_is_in_a_report_or_a_capture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A server or a proxy may repeat what it was sent, in an answer or in a refusal."""
+
+    def send(_self: object, request: requests.PreparedRequest, **_: Any) -> requests.Response:
+        assert CANARY in request.headers["Authorization"]
+        response = requests.Response()
+        response.request, response.headers["Content-Type"] = request, "application/json"
+        says = f"no {request.headers['Authorization']!r} here"
+        response.status_code = 200 if request.method == "GET" else 400
+        response._content = json.dumps({"error": {"message": says, CANARY: [says]}, "state": says}).encode()
+        return response
+
+    monkeypatch.chdir(tmp_path)
+    for name in ("GOOGLE_OAUTH_ACCESS_TOKEN", "HF_TOKEN", "PULUMI_CONFIG_PASSPHRASE"):
+        monkeypatch.setenv(name, CANARY)
+    monkeypatch.setattr(requests.Session, "send", send)
+    asked = command._service(replace(RUN, service=None))
+    (probe,) = probes.load(["bad-label"])
+    answers = command._masked(asked, probe)
+    report.save(tmp_path, probe, answers)
+    found = [report.compare(probe, answers, [Answer(answers[0].call, 200, "", {})])]
+    Journal(tmp_path / "journal").add(RUN)
+    with pytest.raises(ParityFailed) as failed:
+        asked.make_bucket()
+    found += [report.Finding(probe, failure=str(failed.value))]
+    texts = [report.to_markdown(found), report.to_json(found), *capsys.readouterr()]
+    texts += [file.read_text() for file in tmp_path.iterdir()]
+    assert len(texts) == 6 and "TOKEN" in texts[0]
+    assert [text for text in texts if CANARY in text] == []
+
+
 class Session:
     """Gives answers in turn, or raises them; `calls` is what it was asked."""
 
