@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Required, TypedDict
 
@@ -44,7 +44,7 @@ class JobTemplate:
     """The class of the job: `CustomJob`, `HyperparameterTuningJob` or `TrainingPipeline`."""
     spec: "CustomJobArgs | HyperparameterTuningJobArgs | TrainingPipelineArgs | Training"
     """The API's fields, as that class takes them."""
-    lifecycle: "shapes.Lifecycle" = field(default_factory=lambda: shapes.Lifecycle())
+    lifecycle: "shapes.Lifecycle | None" = None
     """Its `allow` lists places that a rule of the service refuses, and runs have all the same."""
 
 
@@ -201,7 +201,7 @@ def _trainings(schedule: str, templates: Mapping[str, JobTemplate], foundation: 
         if not isinstance(spec, Training):
             kind = template.type.kind
             spec = foundation.program.make(
-                kind, f"{schedule}.{name}", spec, template.lifecycle, (), results, is_scheduled=True
+                kind, f"{schedule}.{name}", spec, template.lifecycle or {}, (), results, is_scheduled=True
             )
         trainings[name] = spec
         results[name] = spec.spec.result_names if isinstance(spec.spec, Job) else None
