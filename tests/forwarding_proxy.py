@@ -7,7 +7,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from vertex_training.runtime.emulator import MARKER_HEADER
+from vertex_api.emulator import VERSION_HEADER
 
 # Past the proxies that are set for the internet.
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -57,7 +57,7 @@ class ForwardingProxy:
                 status, content_type = proxy.edit_head(self.command, self.path, status, content_type)
                 self.send_response(status)
                 self.send_header("Content-Type", content_type)
-                self.send_header(MARKER_HEADER, passed_on.get(MARKER_HEADER, ""))
+                self.send_header(VERSION_HEADER, passed_on.get(VERSION_HEADER, ""))
                 self.send_header("Content-Length", str(len(content)))
                 self.end_headers()
                 self.wfile.write(content)

@@ -1,10 +1,8 @@
 """Facts that the components and the emulator both need: those of the API stand once, in vertex_api."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-from vertex_training.runtime import emulator
 from vertex_training.schema import shapes
 
 from tests.vertex_api.jobs import custom_job, edited
@@ -19,10 +17,7 @@ from vertex_api.scalars import to_seconds
 from vertex_api.validation.check import validate_job
 from vertex_api.validation.shape import canonicalize
 from vertex_emulator.api.faults import quota_metrics
-from vertex_emulator.data_folder import DataFolder, Endpoint, acquire_lock, require_endpoint
 from vertex_emulator.database.records import Replica
-from vertex_emulator.errors import EmulatorNotRunning
-from vertex_emulator.http.security import VERSION_HEADER
 from vertex_emulator.replicas.environment import service_variables
 from vertex_emulator.scheduling import outcome
 
@@ -63,30 +58,3 @@ def test_emulator_and_estimates_share_the_default_timeout() -> None:
     job = emulator_jobs.custom_job(started=1)
     cost = estimate_cost(Job(CUSTOM_JOB, custom_job()), "us-central1", bundled_prices())
     assert (outcome.deadline(job) - 1) / 1e9 == cost.max_seconds == to_seconds(DEFAULT_TIMEOUT)
-
-
-def test_both_sides_trust_an_endpoint_under_the_lock_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, str]] = []
-
-    def fetch(url: str, token: str) -> str:
-        asked.append((url, token))
-        return "1.2.3"
-
-    monkeypatch.setattr(emulator, "_fetch_version", fetch)
-    data = DataFolder.open(tmp_path)
-    data.token.write_text("t0ken\n")
-    endpoint = Endpoint(1, "127.0.0.1", 8080, "http://127.0.0.1:8080", "1.2.3", str(data.token))
-    endpoint.write(data.endpoint)
-    assert emulator.find(tmp_path) is None
-    with pytest.raises(EmulatorNotRunning):
-        require_endpoint(tmp_path)
-    assert asked == []
-    with acquire_lock(data.lock):
-        found = emulator.find(tmp_path)
-        assert require_endpoint(tmp_path) == endpoint
-    assert found is not None
-    assert (found.jobs, found.token) == (endpoint.url, endpoint.read_token()) == asked[0]
-
-
-def test_both_sides_know_the_marker_header() -> None:
-    assert emulator.MARKER_HEADER == VERSION_HEADER

@@ -1,18 +1,18 @@
-"""The data folder of an emulator: its paths, made for the owner only; its lock; its server's address; its removal."""
+"""The data folder of an emulator: its paths, made for the owner only; its lock; its server's address."""
 
 import contextlib
-import errno
 import fcntl
-import json
 import os
 import stat
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO
 
+from vertex_api import emulator
+from vertex_api.emulator import Address
 from vertex_emulator.errors import EmulatorNotRunning, StartError
+from vertex_emulator.removal import remove_tree
 
 EXIT_ALREADY_RUNNING = 3
 _HOLDER_SECONDS, _PROBE_SECONDS = 0.2, 20.0
@@ -30,14 +30,14 @@ class DataFolder:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.database = root / "emulator.db"
-        self.lock = root / "lock"  # held by the one process that serves the folder
-        self.endpoint = root / "endpoint.json"  # the address of that process
+        self.lock = root / emulator.LOCK  # held by the one process that serves the folder
+        self.endpoint = root / emulator.ENDPOINT  # the address of that process
         self.emulator_log = root / "emulator.log"  # of one that was started in the background
         self.token = root / "token"  # for whoever the system cannot identify as this user
-        self.secrets = root / "secrets.json"  # values of Secret Manager, which a stack writes
+        self.secrets = root / emulator.SECRETS  # values of Secret Manager, which a stack writes
         self.certificate = root / "certificate.pem"  # of Google's names, for containers; with its key
         self.trusted = root / "trusted.pem"  # what containers trust, the authority of that certificate included
-        self.declarations = root / "declarations.json"  # where jobs are declared, which a stack writes
+        self.declarations = root / emulator.DECLARATIONS  # where jobs are declared, which a stack writes
         self.buckets = root / "gcs"  # `/gcs` in containers
         self.object_metadata = root / "objects.db"  # content types and custom metadata, which containers do not see
         self.uploads = root / "uploads"  # objects that are being sent to Cloud Storage
@@ -45,6 +45,7 @@ class DataFolder:
         self.gcloud = root / "gcloud"  # gcloud's configuration for this emulator; the user's own is not changed
         self.logs = root / "logs"  # saved container logs, a folder per job
         self.trials = root / "trials"  # `/tmp/hypertune` in containers, a folder per trial's job
+        self.of_jobs = (self.logs, self.trials)
 
     @classmethod
     def open(cls, root: Path, *, create: bool = True) -> "DataFolder":
@@ -54,7 +55,7 @@ class DataFolder:
             if create:
                 data.root.mkdir(mode=_OWNER_ONLY, parents=True, exist_ok=True)
             data._close_to_others()
-            for folder in (data.buckets, data.uploads, data.logs, data.trials):
+            for folder in (data.buckets, data.uploads, *data.of_jobs):
                 folder.mkdir(exist_ok=True)
             # Training code runs as any user and writes to buckets. The daemon mounts them, whatever the root's mode.
             data.buckets.chmod(0o777)
@@ -69,17 +70,6 @@ class DataFolder:
             message = f"the data folder {root} cannot be used: {error.strerror}; choose one with --data"
             raise StartError(message) from error
         return data
-
-    def is_closed(self) -> bool:
-        """Return whether the folder is as `open` leaves it, for its owner only and without links to an emulator.
-
-        A branch may bring an endpoint, which would get a token of any file, and a lock that another user can hold.
-        """
-        try:
-            is_open = self.root.stat().st_mode & ~_OWNER_ONLY & 0o777
-        except OSError:
-            return False
-        return not is_open and not self.endpoint.is_symlink() and not self.lock.is_symlink()
 
     def check_gcloud(self) -> None:
         """Raise StartError for a virtual environment in gcloud's configuration, which gcloud's script sources."""
@@ -124,6 +114,13 @@ class DataFolder:
         finally:
             os.close(folder)
 
+    def announce(self, address: Address) -> None:
+        """Write where the emulator that serves the folder listens. Raises StartError."""
+        try:
+            address.write(self.root)
+        except OSError as error:
+            raise StartError(f"{self.endpoint} cannot be written: {error.strerror}") from error
+
     def create_metric_folder(self, trial_job_id: str) -> Path:
         """Create the `/tmp/hypertune` of a trial's job, writable for every user, and return it."""
         folder = self.trials / trial_job_id
@@ -151,12 +148,12 @@ class DataFolder:
 
     def job_ids(self) -> Iterator[str]:
         """Yield the ids of jobs that have files here."""
-        for parent in (self.logs, self.trials):
+        for parent in self.of_jobs:
             yield from (folder.name for folder in parent.iterdir())
 
     def remove_job(self, job_id: str) -> None:
         """Remove a job's logs and metric files as far as possible; outputs in buckets stay."""
-        for parent in (self.logs, self.trials):
+        for parent in self.of_jobs:
             with contextlib.suppress(OSError):
                 remove_tree(parent / job_id)
 
@@ -164,15 +161,9 @@ class DataFolder:
 def is_locked(lock: Path) -> bool:
     """Return whether an emulator holds the data folder's lock. Raises StartError if the lock cannot be probed."""
     try:
-        with lock.open() as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared, so that two probes do not meet
-    except FileNotFoundError:
-        return False
-    except BlockingIOError:
-        return True
+        return emulator.is_locked(lock)
     except OSError as error:
         raise _lock_error(lock, error) from error
-    return False
 
 
 def acquire_lock(lock: Path) -> IO[str]:
@@ -225,141 +216,22 @@ def _lock_error(lock: Path, error: OSError) -> StartError:
     return StartError(f"the lock {lock} cannot be acquired: {error.strerror}")
 
 
-@dataclass(frozen=True)
-class Endpoint:
-    """Where an emulator listens, and which process it is: endpoint.json, valid while the folder's lock is held.
-
-    Pulumi's programs read it by the same rule. `token_file` is the file with the token that requests need, None where
-    the kernel identifies the user.
-    """
-
-    pid: int
-    host: str
-    port: int
-    url: str
-    version: str
-    token_file: str | None = None
-
-    def read_token(self) -> str:
-        """Return the token that requests need, "" if they need none. Raises EmulatorNotRunning."""
-        if self.token_file is None:
-            return ""
-        try:
-            return Path(self.token_file).read_text().strip()
-        except OSError as error:
-            raise EmulatorNotRunning(f"the token {self.token_file} cannot be read: {error.strerror}") from error
-
-    def write(self, path: Path) -> None:
-        """Write endpoint.json atomically. Raises StartError."""
-        partial = path.with_suffix(".partial")
-        try:
-            partial.write_text(json.dumps(asdict(self)) + "\n")
-            partial.replace(path)
-        except OSError as error:
-            partial.unlink(missing_ok=True)
-            raise StartError(f"{path} cannot be written: {error.strerror}") from error
-
-
-def require_endpoint(root: Path) -> Endpoint:
-    """Return the endpoint of the emulator that serves a data folder. Raises EmulatorNotRunning."""
-    data = DataFolder(root)
-    if not (data.is_closed() and is_locked(data.lock)):
-        raise EmulatorNotRunning(
-            f"no emulator is running on {root}; start one with: vertex-emulator start --data {root}"
-        )
+def require_endpoint(root: Path) -> Address:
+    """Return the address of the emulator that serves a data folder. Raises EmulatorNotRunning."""
     try:
-        return Endpoint(**json.loads(data.endpoint.read_text()))
-    except (OSError, ValueError, TypeError) as error:
-        raise EmulatorNotRunning(f"the emulator on {root} is just starting or stopping; try again") from error
+        if found := Address.read(root):
+            return found
+        is_served = emulator.is_served(root)
+    except OSError as error:
+        raise _lock_error(root / emulator.LOCK, error) from error
+    if is_served:
+        raise EmulatorNotRunning(f"the emulator on {root} is just starting or stopping; try again")
+    raise EmulatorNotRunning(f"no emulator is running on {root}; start one with: vertex-emulator start --data {root}")
 
 
-def find_endpoint(root: Path) -> Endpoint | None:
-    """Return the endpoint of the emulator that serves a data folder, None without one that is ready."""
+def find_endpoint(root: Path) -> Address | None:
+    """Return the address of the emulator that serves a data folder, None without one that is ready."""
     try:
         return require_endpoint(root)
     except EmulatorNotRunning:
         return None
-
-
-def remove_tree(folder: Path) -> None:
-    """Remove a folder with all that can be removed in it, without following links. Raises OSError if anything stays.
-
-    Containers can nest folders deeper than `shutil.rmtree` recurses, and deeper than a path can be long.
-    """
-    removal = _Removal(folder)
-    removal.run()
-    if removal.first_error is not None:
-        raise removal.first_error
-
-
-@dataclass
-class _Opened:
-    identity: tuple[int, int]
-    subfolders: list[str] = field(default_factory=list)  # those that are not removed yet
-
-
-class _Removal:
-    """One descriptor that moves down into each folder and up again, and removes what it leaves."""
-
-    def __init__(self, folder: Path) -> None:
-        self.first_error: OSError | None = None
-        self._parent = folder.parent
-        self._descriptor = os.open(folder.parent, os.O_RDONLY | os.O_DIRECTORY)
-        self._opened = [_Opened(self._identity(), [folder.name])]
-
-    def run(self) -> None:
-        try:
-            while self._opened[0].subfolders:
-                if self._opened[-1].subfolders:
-                    self._enter()
-                else:
-                    self._leave()
-        finally:
-            os.close(self._descriptor)
-
-    def _enter(self) -> None:
-        subfolders = self._opened[-1].subfolders
-        try:
-            self._move(subfolders[-1])
-        except OSError as error:
-            self._record(error, subfolders.pop())
-            return
-        self._opened.append(_Opened(self._identity()))
-        with os.scandir(self._descriptor) as scan:
-            entries = list(scan)
-        for entry in entries:
-            try:
-                if entry.is_dir(follow_symlinks=False):
-                    self._opened[-1].subfolders.append(entry.name)
-                else:
-                    os.unlink(entry.name, dir_fd=self._descriptor)
-            except OSError as error:
-                self._record(error, entry.name)
-
-    def _leave(self) -> None:
-        self._move("..")
-        self._opened.pop()
-        name = self._opened[-1].subfolders.pop()
-        if self._identity() != self._opened[-1].identity:
-            raise OSError(errno.ESTALE, "it was moved while it was being removed", str(self._path(name)))
-        try:
-            os.rmdir(name, dir_fd=self._descriptor)
-        except OSError as error:
-            self._record(error, name)
-
-    def _move(self, name: str) -> None:
-        moved = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=self._descriptor)
-        os.close(self._descriptor)
-        self._descriptor = moved
-
-    def _identity(self) -> tuple[int, int]:
-        status = os.fstat(self._descriptor)
-        return status.st_dev, status.st_ino
-
-    def _path(self, name: str) -> Path:
-        return self._parent.joinpath(*(opened.subfolders[-1] for opened in self._opened[:-1]), name)
-
-    def _record(self, error: OSError, name: str) -> None:
-        if self.first_error is None:
-            error.filename = str(self._path(name))
-            self.first_error = error

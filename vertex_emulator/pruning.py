@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from vertex_emulator.data_folder import DataFolder, acquire_lock, remove_tree
+from vertex_emulator.data_folder import DataFolder, acquire_lock
 from vertex_emulator.database import Database
 from vertex_emulator.errors import EmulatorError, ExecutorUnavailable, InvalidBucketUri
 from vertex_emulator.gcs.files import BucketTree
 from vertex_emulator.gcs.metadata import MetadataDatabase
+from vertex_emulator.removal import remove_tree
 from vertex_emulator.replicas.executor import Executor
 
 _JOBS_AT_ONCE = 100  # so that requests in between do not wait long
@@ -61,7 +62,7 @@ def prune_jobs(
             uris = (_output_uri(job.spec) for job in old_jobs if job is not None)
             others = transaction.rows.specs(set(job_ids))
             outputs, kept = split_referenced((uri for uri in uris if uri), others)
-    log_bytes = sum(_folder_bytes(parent / job_id) for job_id in all_ids for parent in (data.logs, data.trials))
+    log_bytes = sum(_folder_bytes(parent / job_id) for job_id in all_ids for parent in data.of_jobs)
     if not is_dry_run:
         _delete_jobs(database, data, job_ids, on_deleted)
         with database.write() as transaction:
@@ -183,7 +184,7 @@ def clear(root: Path) -> None:
                 raise EmulatorError(f"nothing was reset, because containers cannot be removed: {error}") from error
         for suffix in ("", "-wal", "-shm"):
             data.database.with_name(data.database.name + suffix).unlink(missing_ok=True)
-        for folder in (data.logs, data.trials):
+        for folder in data.of_jobs:
             with contextlib.suppress(OSError):
                 remove_tree(folder)
 

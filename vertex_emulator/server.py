@@ -25,8 +25,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from vertex_api import __version__
+from vertex_api.emulator import Address
 from vertex_emulator.api.routes import Api, unimplemented, unserved
-from vertex_emulator.data_folder import STARTED, DataFolder, Endpoint, acquire_lock
+from vertex_emulator.data_folder import STARTED, DataFolder, acquire_lock
 from vertex_emulator.database import Database, connection
 from vertex_emulator.debugging import DebugPorts
 from vertex_emulator.errors import ApiError, EmulatorError, StartError
@@ -111,7 +112,7 @@ class Server(HttpServer):
         self._allow_remote, self._on_ready = allow_remote, on_ready
         port = listener.getsockname()[1]
         token_file = None if can_identify_users() and not allow_remote else str(data.token)
-        self._endpoint = Endpoint(os.getpid(), host, port, _url(host, port), __version__, token_file)
+        self._endpoint = Address(os.getpid(), host, port, _url(host, port), __version__, token_file)
 
         files = raise_file_limit()
         queue = WorkQueue()
@@ -163,7 +164,7 @@ class Server(HttpServer):
         # Whoever finds the endpoint may use the other ports too.
         self._door.resume()
         self._debug_ports.resume()
-        self._endpoint.write(self._data.endpoint)
+        self._data.announce(self._endpoint)
         self._scheduler.start()
         self._api.schedule_loop.start()
 

@@ -1,8 +1,4 @@
-"""The emulator of a project, from outside: its process, requests to it, its secrets, and its resource in a stack.
-
-It is found by the same rule as in vertex_emulator/data_folder.py. endpoint.json alone proves nothing: an emulator
-that is killed leaves it behind, and anybody can listen on its port.
-"""
+"""The emulator of a project, from outside: its process, requests to it, its secrets, and its resource in a stack."""
 
 import fcntl
 import http.client
@@ -11,8 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -22,6 +16,7 @@ import pulumi
 from pulumi import dynamic
 
 from vertex_api.client import Endpoint
+from vertex_api.emulator import DECLARATIONS, SECRETS, Address, ask
 from vertex_api.jobspec import EGRESS, LOG_LIMIT_MB, PIDS_LIMIT
 
 from .. import providers
@@ -30,18 +25,11 @@ from ..own import emulator_data
 from . import engine, holders
 from .resource import DynamicResource, Provider
 
-MARKER_HEADER = "x-vertex-emulator"
-"""The header of every answer of an emulator, with its version."""
 REMOTE_VARIABLE = "VERTEX_EMULATOR_ALLOW_REMOTE"
-SECRETS_FILE = "secrets.json"
-"""As in vertex_emulator/data_folder.py: `{PROJECT: {SECRET: VALUE}}`."""
-DECLARATIONS_FILE = "declarations.json"
-"""As in vertex_emulator/data_folder.py: what `replace_declarations` takes, by stack."""
-MAX_ANSWER_BYTES = 64 << 20
 _FOLDER = Path("/")
 """Where its commands run: `python -m` puts this folder first on the import path, so it is not the user's project, whose
 modules may have any name."""
-_PROBE_SECONDS, _ANSWER_SECONDS = 5, 60
+_PROBE_SECONDS = 5
 
 
 def start(serve_options: Sequence[str] = ()) -> Endpoint:
@@ -90,37 +78,21 @@ def find(data: Path) -> Endpoint | None:
 
     Raises EmulatorFailed if it rejects this user, or listens on an address that is not allowed.
     """
-    file = data / "endpoint.json"
     try:
-        if not (file.exists() and _is_closed(data) and _is_lock_held(data / "lock")):
+        if not (address := Address.read(data)):
             return None
-        text = file.read_text()
-        fields = json.loads(text)
-        url, version, token_file = str(fields["url"]), str(fields["version"]), fields.get("token_file")
-        token = Path(token_file).read_text().strip() if token_file else ""
-        _require_allowed_address(url)
-        is_emulator = _fetch_version(url, token) == version
+        token = address.token()
+        _require_allowed_address(address.url)
+        answer = ask(address.url, token, "/healthz", seconds=_PROBE_SECONDS)
+        if answer.version is None:
+            return None
+        if answer.status >= 300:
+            raise EmulatorFailed(f"the emulator at {address.url} refuses: {answer.refusal}")
         # A starting emulator holds the lock for a moment before it removes what another one left.
-        return Endpoint.for_server(url, token) if is_emulator and file.read_text() == text else None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, http.client.HTTPException):
+        is_same = answer.version == address.version and address == Address.read(data)
+        return Endpoint.for_server(address.url, token) if is_same else None
+    except (OSError, ValueError, AttributeError, http.client.HTTPException):
         return None
-
-
-def _is_closed(data: Path) -> bool:
-    """Return whether a data folder is as an emulator leaves it, for its owner only and without links.
-
-    A branch may bring an endpoint, which would get a token of any file, and a lock that another user can hold.
-    """
-    return not data.stat().st_mode & 0o077 and not any((data / name).is_symlink() for name in ("endpoint.json", "lock"))
-
-
-def _is_lock_held(lock: Path) -> bool:
-    with lock.open() as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared, so that two probes do not meet
-        except BlockingIOError:
-            return True
-    return False
 
 
 def _require_allowed_address(url: str) -> None:
@@ -136,34 +108,6 @@ def _require_allowed_address(url: str) -> None:
         )
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Follows nothing: the request that would follow has the emulator's token, whatever host it goes to."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None
-
-
-_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirects)
-"""Ignores the proxies that are set for the internet, and follows no redirects."""
-
-
-def _fetch_version(url: str, token: str) -> str | None:
-    """Return the version in the marker of a server's answer, None if it is no emulator. Raises EmulatorFailed."""
-    request = urllib.request.Request(f"{url}/healthz")
-    if token:
-        request.add_header("Authorization", f"Bearer {token}")
-    try:
-        with _OPENER.open(request, timeout=_PROBE_SECONDS) as reply:
-            version: str | None = reply.headers.get(MARKER_HEADER)
-            return version
-    except urllib.error.HTTPError as error:
-        with error:
-            if error.headers.get(MARKER_HEADER) is None:
-                return None
-            message = json.loads(error.read(MAX_ANSWER_BYTES))["error"]["message"]
-        raise EmulatorFailed(f"the emulator at {url} refuses: {message}") from error
-
-
 def request(
     method: Literal["GET", "PUT", "POST", "DELETE"], path: str, body: Mapping[str, Any] | None, error_prefix: str
 ) -> dict[str, Any] | None:
@@ -173,38 +117,23 @@ def request(
     `<error_prefix>: <what it answered>`.
     """
     endpoint = start()
-    headers = {"Content-Type": "application/json"}
-    if endpoint.token:
-        headers["Authorization"] = f"Bearer {endpoint.token}"
-    data = None if body is None else json.dumps(body).encode()
-    sent = urllib.request.Request(f"{endpoint.jobs}/vertex_emulator/{path}", data, headers, method=method)
     try:
-        with _OPENER.open(sent, timeout=_ANSWER_SECONDS) as reply:
-            answer: dict[str, Any] = json.loads(reply.read(MAX_ANSWER_BYTES) or b"{}")
-            return answer
-    except urllib.error.HTTPError as error:
-        with error:
-            text = error.read(MAX_ANSWER_BYTES).decode(errors="replace")
-        if error.code == 404:
-            return None
-        raise SubmitFailed(f"{error_prefix}: {_error_message(text)}") from error
-    except (OSError, ValueError) as error:
+        answer = ask(endpoint.jobs, endpoint.token, f"/vertex_emulator/{path}", body, method)
+    except (OSError, ValueError, http.client.HTTPException) as error:
         raise SubmitFailed(f"{error_prefix}: the emulator does not answer ({error}); run this again") from error
-
-
-def _error_message(answer: str) -> str:
-    """Return the message of a google.rpc.Status, or the text itself."""
-    try:
-        return str(json.loads(answer)["error"]["message"])
-    except (ValueError, KeyError, TypeError):
-        return answer.strip() or "it refuses without a reason"
+    if answer.status == 404:
+        return None
+    if answer.status >= 300:
+        raise SubmitFailed(f"{error_prefix}: {answer.refusal or 'it refuses without a reason'}")
+    found: dict[str, Any] = answer.body
+    return found
 
 
 def replace_secrets(project: str, values_by_name: Mapping[str, str]) -> None:
     """Write the secrets of a Google Cloud project in place of its present ones, which the emulator serves as Secret
     Manager. The emulator need not run.
     """
-    _replace(SECRETS_FILE, project, dict(values_by_name))
+    _replace(SECRETS, project, dict(values_by_name))
 
 
 def replace_declarations(stack: str, folder: Path, jobs: Sequence[Mapping[str, Any]]) -> None:
@@ -214,7 +143,7 @@ def replace_declarations(stack: str, folder: Path, jobs: Sequence[Mapping[str, A
     `labels` by which its jobs are known.
     """
     if emulator_data().is_dir():
-        _replace(DECLARATIONS_FILE, stack, {"folder": str(folder), "jobs": [*jobs]} if jobs else {})
+        _replace(DECLARATIONS, stack, {"folder": str(folder), "jobs": [*jobs]} if jobs else {})
 
 
 def _replace(name: str, key: str, value: Mapping[str, Any]) -> None:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from vertex_emulator.data_folder import DataFolder, remove_tree
+from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.pruning import clear
+from vertex_emulator.removal import remove_tree
 
 
 def nest_folders(folder: Path, depth: int = 1_500, name: str = "d") -> None:

@@ -11,8 +11,6 @@ import os
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -21,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import vertex_emulator
+from vertex_api.emulator import Address, ask
 from vertex_api.names import did_you_mean
 from vertex_emulator import faults
 from vertex_emulator.cli.output import note
@@ -28,7 +27,6 @@ from vertex_emulator.data_folder import (
     EXIT_ALREADY_RUNNING,
     STARTED,
     DataFolder,
-    Endpoint,
     acquire_lock,
     find_endpoint,
     is_locked,
@@ -54,7 +52,7 @@ _DEBUG_HINT = (
 class Started:
     """A running emulator; `process` is `None` if it ran already."""
 
-    endpoint: Endpoint
+    endpoint: Address
     process: "subprocess.Popen[bytes] | None"
 
 
@@ -117,7 +115,7 @@ def _last_line(log: Path, start: int) -> str:
 
 
 def send(
-    endpoint: Endpoint,
+    endpoint: Address,
     path: str,
     body: Mapping[str, Any] | None = None,
     method: str | None = None,
@@ -127,23 +125,21 @@ def send(
 
     Raises EmulatorError with the emulator's message, and EmulatorNotRunning.
     """
-    headers = {"Content-Type": "application/json"}
-    if token := endpoint.read_token():
-        headers["Authorization"] = f"Bearer {token}"
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(endpoint.url + path, data, headers, method=method)
-    # No proxy: the emulator is on this machine, whatever http_proxy says.
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(request, timeout=timeout_seconds) as reply:
-            return json.load(reply)
-    except urllib.error.HTTPError as error:
-        answer = json.load(error)
-        if "error" in answer:
-            raise EmulatorError(answer["error"]["message"]) from error
-        return answer
+        answer = ask(endpoint.url, endpoint.token(), path, body, method, timeout_seconds)
     except (OSError, http.client.HTTPException) as error:
         raise EmulatorNotRunning(f"the emulator at {endpoint.url} does not answer: {error}") from error
+    if answer.refusal:
+        raise EmulatorError(answer.refusal)
+    return answer.body
+
+
+def token(endpoint: Address) -> str:
+    """Return the token that requests need, "" if they need none. Raises EmulatorNotRunning."""
+    try:
+        return endpoint.token()
+    except OSError as error:
+        raise EmulatorNotRunning(f"the token {endpoint.token_file} cannot be read: {error.strerror}") from error
 
 
 @contextlib.contextmanager
@@ -194,7 +190,7 @@ def status(root: Path, as_json: bool = False) -> Iterator[str]:
         yield f"injected   {faults.describe_fault(pending['fault'], pending['remaining'])}"
 
 
-def count_unfinished(endpoint: Endpoint) -> int:
+def count_unfinished(endpoint: Address) -> int:
     """Return how many jobs have not ended, those of trials included. Raises EmulatorError."""
     return int(send(endpoint, "/vertex_emulator/status")["unfinished"])
 

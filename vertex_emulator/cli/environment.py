@@ -15,11 +15,12 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+from vertex_api.emulator import Address
 from vertex_emulator import programs
 from vertex_emulator.cli import emulator
 from vertex_emulator.cli.output import note
 from vertex_emulator.clients import endpoints
-from vertex_emulator.data_folder import DataFolder, Endpoint, require_endpoint
+from vertex_emulator.data_folder import DataFolder, require_endpoint
 from vertex_emulator.errors import CommandNotRun, EmulatorError
 from vertex_emulator.times import now_ns, parse_time
 
@@ -45,7 +46,7 @@ def render(root: Path, project: str, region: str, as_json: bool = False, has_pag
     line.
     """
     endpoint = require_endpoint(root)
-    token, token_file = endpoint.read_token(), endpoint.token_file
+    token, token_file = emulator.token(endpoint), endpoint.token_file
     found = variables(endpoint, root, project, region)
     if as_json:
         yield json.dumps(found, indent=2)
@@ -61,7 +62,7 @@ def render(root: Path, project: str, region: str, as_json: bool = False, has_pag
         yield f"# The page, for your browser only: {endpoint.url}/?{urlencode({'token': token})}"
 
 
-def variables(endpoint: Endpoint, root: Path, project: str, region: str) -> dict[str, str]:
+def variables(endpoint: Address, root: Path, project: str, region: str) -> dict[str, str]:
     """Return the variables by which gcloud and Google's libraries find the emulator that serves a data folder."""
     DataFolder(root.absolute()).check_gcloud()
     url, token_file = endpoint.url, endpoint.token_file
@@ -131,13 +132,13 @@ def _local_package(command: Sequence[str]) -> str | None:
     )
 
 
-def failed_jobs(endpoint: Endpoint, since_ns: int) -> list[str]:
+def failed_jobs(endpoint: Address, since_ns: int) -> list[str]:
     """Return the ids of jobs that were created since a time and have failed, the newest first. Raises EmulatorError."""
     failed = emulator.send(endpoint, "/vertex_emulator/page/jobs?state=failed")["jobs"]
     return [each["id"] for each in failed if (parse_time(each["createTime"]) or 0) >= since_ns]
 
 
-def _name_log(endpoint: Endpoint, root: Path, since_ns: int) -> None:
+def _name_log(endpoint: Address, root: Path, since_ns: int) -> None:
     """Say where the log is of the last job that failed, if one did: the link in the job's error leads to Google."""
     with contextlib.suppress(EmulatorError):
         for job in failed_jobs(endpoint, since_ns)[:1]:
@@ -146,7 +147,7 @@ def _name_log(endpoint: Endpoint, root: Path, since_ns: int) -> None:
 
 
 @contextlib.contextmanager
-def _running(data: DataFolder) -> Iterator[Endpoint]:
+def _running(data: DataFolder) -> Iterator[Address]:
     """Yield the endpoint of an emulator. One that is started here is stopped when no `exec` uses it any more."""
     try:
         DataFolder.open(data.root)
@@ -176,7 +177,7 @@ def _wait_for_others(lock: Any) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
 
 
-def _stop(root: Path, endpoint: Endpoint) -> None:
+def _stop(root: Path, endpoint: Address) -> None:
     try:
         if unfinished := emulator.count_unfinished(endpoint):
             jobs = "1 job has" if unfinished == 1 else f"{unfinished} jobs have"

@@ -19,11 +19,11 @@ from starlette.requests import HTTPConnection
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from vertex_api.emulator import VERSION_HEADER
 from vertex_emulator.errors import ApiError, StartError
 from vertex_emulator.http.connection import ADMIT, PEER_USER, is_trusted
 from vertex_emulator.http.responses import error_response
 
-VERSION_HEADER = "x-vertex-emulator"
 _SINGLE_HEADERS = ("authorization", "content-type")  # the server itself refuses a second Host and Content-Length
 
 

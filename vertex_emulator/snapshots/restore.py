@@ -14,7 +14,7 @@ from typing import IO, Any
 from vertex_api import types
 from vertex_api.names import TRAINING_PIPELINE
 from vertex_api.validation.shape import read
-from vertex_emulator.data_folder import DataFolder, acquire_lock, remove_tree
+from vertex_emulator.data_folder import DataFolder, acquire_lock
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.connection import SNAPSHOT
 from vertex_emulator.database.records import Job
@@ -22,6 +22,7 @@ from vertex_emulator.errors import ApiError, EmulatorError, InvalidBucketUri, Sn
 from vertex_emulator.gcs import metadata
 from vertex_emulator.gcs.files import ROOT, BucketTree, join_uri
 from vertex_emulator.gcs.metadata import Metadata, MetadataDatabase
+from vertex_emulator.removal import remove_tree
 from vertex_emulator.resources import job_json, model_json, operation_json, pipeline_json, trial_json
 from vertex_emulator.snapshots import archive as archives
 from vertex_emulator.snapshots.archive import (

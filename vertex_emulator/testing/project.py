@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vertex_api.emulator import Address
 from vertex_emulator.cli import emulator, environment
 from vertex_emulator.cli.logs import JobLog
-from vertex_emulator.data_folder import Endpoint, remove_tree, require_endpoint
+from vertex_emulator.data_folder import require_endpoint
 from vertex_emulator.faults import InjectedFault, describe_fault
 from vertex_emulator.pruning import clear
+from vertex_emulator.removal import remove_tree
 
 
 @contextmanager
@@ -73,7 +75,7 @@ class EmulatorProject:
     @property
     def credentials(self) -> Any:
         """Credentials of google-auth: anonymous ones, or the emulator's token where it needs one."""
-        if token := self._endpoint.read_token():
+        if token := emulator.token(self._endpoint):
             from google.oauth2.credentials import Credentials
 
             return Credentials(token)
@@ -143,5 +145,5 @@ class EmulatorProject:
         return [describe_fault(each, each.get("count", 1)) for each in done.get("missed", ())]
 
     @property
-    def _endpoint(self) -> Endpoint:
+    def _endpoint(self) -> Address:
         return require_endpoint(self.data_path)

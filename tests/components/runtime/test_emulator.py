@@ -23,7 +23,6 @@ from vertex_training.own import emulator_data
 from vertex_training.runtime import emulator
 from vertex_training.runtime.emulator import (
     REMOTE_VARIABLE,
-    SECRETS_FILE,
     find,
     replace_declarations,
     replace_secrets,
@@ -31,6 +30,7 @@ from vertex_training.runtime.emulator import (
 
 from tests.ports import reserve_port
 from vertex_api.client import Endpoint
+from vertex_api.emulator import SECRETS
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.secrets import SecretValues
 
@@ -92,7 +92,9 @@ def locked(folder: Path) -> Iterator[IO[str]]:
 
 
 def write_endpoint(folder: Path, url: str, **fields: Any) -> None:
-    (folder / "endpoint.json").write_text(json.dumps({"url": url, "version": VERSION, **fields}))
+    (folder / "endpoint.json").write_text(
+        json.dumps({"pid": 1, "host": "h", "port": 1, "url": url, "version": VERSION, **fields})
+    )
 
 
 def test_server_on_stale_port_gets_no_request(
@@ -225,7 +227,7 @@ EMULATOR = """
         lock = (data / "lock").open("a")
         fcntl.flock(lock, fcntl.LOCK_EX)
         server = HTTPServer(("127.0.0.1", port), Handler)
-        endpoint = {"url": f"http://127.0.0.1:{server.server_port}", "pid": os.getpid()}
+        endpoint = {"url": f"http://127.0.0.1:{server.server_port}", "pid": os.getpid(), "host": "", "port": 1}
         endpoint["version"] = "1.2.3"
         endpoint["pulumi"] = [name for name in os.environ if name.startswith("PULUMI_")]
         with (data / "starts").open("a") as starts:
@@ -378,7 +380,7 @@ def test_the_emulator_runs_with_this_python(data: Path, monkeypatch: pytest.Monk
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file in a data folder that does not exist yet."""
     monkeypatch.setenv("VERTEX_EMULATOR_DATA", str(tmp_path / "data"))
-    return tmp_path / "data" / SECRETS_FILE
+    return tmp_path / "data" / SECRETS
 
 
 def test_the_file_is_for_its_owner_only(file: Path) -> None:

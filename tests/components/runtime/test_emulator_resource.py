@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 from vertex_training.runtime import emulator
-from vertex_training.runtime.emulator import SECRETS_FILE, EmulatorProvider
+from vertex_training.runtime.emulator import EmulatorProvider
 
 from vertex_api.client import Endpoint
+from vertex_api.emulator import SECRETS
 
 provider = EmulatorProvider()
 DEFAULTS = ["--pids-limit=8192", "--log-limit-mb=100", "--egress"]
@@ -59,7 +60,7 @@ def test_a_removed_setting_has_its_default_again(done: list[Any]) -> None:
 
 def test_secrets_change_without_a_restart(done: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VERTEX_EMULATOR_DATA", str(tmp_path / "data"))
-    file = tmp_path / "data" / SECRETS_FILE
+    file = tmp_path / "data" / SECRETS
     first, second = ({"project": "local", "secrets": {"token": value}} for value in "ab")
     provider.create(first)
     assert json.loads(file.read_text()) == {"local": {"token": "a"}}

@@ -18,6 +18,7 @@ from vertex_training.parity.side import ParityFailed, Run
 from vertex_training.runtime import emulator, storage
 from vertex_training.runtime.storage import CloudStorage
 
+import vertex_api.emulator
 from tests.standins import hostile
 from tests.standins.hostile import Behaviour, Hostile
 from tests.vertex_api.clock import Clock
@@ -152,7 +153,7 @@ def test_bodies_fill_no_memory(
     calls: dict[str, Callable[[], object]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for module in (transport, emulator, emulator):
+    for module in (transport, vertex_api.emulator):
         monkeypatch.setattr(module, "MAX_ANSWER_BYTES", 1 << 20)
     server.behaviour = behaviour
     tracemalloc.start()
