@@ -18,7 +18,7 @@ from vertex_api.estimates.quota import (
     show_grant,
 )
 
-from ..targets.gcp.project import ServiceAgents, required_apis
+from ..targets.gcp.project import ServiceAgents, account_project, required_apis
 from .cloud import ApiOff, Cloud, LookUpFailed, NotAllowed, NotFound, NotSignedIn, QuotaProjectRefused, Unclear
 from .needs import Needs
 from .reads import Reads, members_of
@@ -532,14 +532,6 @@ def _ids(name: str) -> dict[str, str]:
         "location": parts.get("locations", ""),
         "ring": parts.get("keyRings", ""),
     }
-
-
-def account_project(email: str) -> str:
-    """Return the id or the number of the project that an account is in (IAM's page "Service account types")."""
-    name, _, domain = email.partition("@")
-    if domain.startswith("developer."):
-        return name.partition("-")[0]
-    return name if domain.startswith("appspot.") else domain.partition(".")[0]
 
 
 def _is_enforced(policy: Mapping[str, Any]) -> bool:

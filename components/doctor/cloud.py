@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from vertex_api.retry import DISABLED_API
 
+from ..runtime.refusals import PERIMETER
 from .rules import Place
 
 CALL_SECONDS = 5.0
@@ -35,8 +36,6 @@ _APIS = {
 }
 """By API, its base URL and the part of `GOOGLE_…_CUSTOM_ENDPOINT`, the gcp provider's variable for another one."""
 _QUOTA_PROJECT = re.compile(r"requires a quota project|USER_PROJECT_DENIED")
-_PERIMETER = re.compile(r"vpcServiceControls|SECURITY_POLICY_VIOLATED")
-"""The page "Troubleshoot common issues" of VPC Service Controls."""
 _CONSUMER = re.compile(r"\bprojects?[ /]([a-z0-9:.-]+)")
 
 
@@ -209,7 +208,7 @@ class Cloud:
                 raise ApiOff(api, consumer[1].rstrip(".") if consumer else None)
             if _QUOTA_PROJECT.search(text):
                 raise QuotaProjectRefused(host)
-            if _PERIMETER.search(text):
+            if PERIMETER.search(text):
                 raise Unclear(f"{host} is behind a service perimeter, which does not let this machine look")
         if status == 403:
             raise NotAllowed(place)

@@ -1,4 +1,10 @@
-"""What a stack makes in Google Cloud, and what its deployer needs for that: from its settings, without an engine."""
+"""What a stack makes in Google Cloud, and what its deployer needs for that: from its settings, without an engine.
+
+To run the foundation for it would take doctor seconds of processor, and each image and package would be read. So
+`Needs` says the types once more, and no decision: what is outside the stack's project, its accounts, and what is
+granted have their homes in the settings and in `targets.gcp`. tests/components/doctor/test_needs.py compares it with
+what the program registers.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

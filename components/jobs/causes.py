@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterator, Sequence
 
+from ..runtime.refusals import PERIMETER
+
 STOCKOUT = r"Resources are insufficient in region"
 
 
@@ -176,7 +178,7 @@ _ARGUMENTS = [
 
 _ACCESS = [
     (
-        r"vpcServiceControlsUniqueIdentifier|Request is prohibited by organization's policy",
+        PERIMETER.pattern,
         "a service perimeter keeps the job from what it asks for: let the perimeter have it (docs/perimeter.md)",
     ),
     (

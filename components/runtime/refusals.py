@@ -170,8 +170,11 @@ DEPLOYER = (
 )
 """All roles of docs/access.md's last table, by the types of resources that a preview shows."""
 
-_PERIMETER = re.compile(r"vpcServiceControlsUniqueIdentifier|VPC_SERVICE_CONTROLS|SECURITY_POLICY_VIOLATED")
-"""VPC Service Controls' page "Debugging", and `PreconditionFailure` of an answer."""
+PERIMETER = re.compile(
+    r"vpcServiceControlsUniqueIdentifier|Request is prohibited by organization's policy|VPC_SERVICE_CONTROLS"
+    r"|SECURITY_POLICY_VIOLATED"
+)
+"""VPC Service Controls' page "Troubleshoot common issues", and `PreconditionFailure` of an answer."""
 _CONSTRAINT = re.compile(r"constraints/[\w.]+")
 _REFUSED = re.compile(
     r"\bError 403\b|\bPERMISSION_DENIED\b|does not have (?:permission|\S+ access)|access denied|lacks IAM permission"
@@ -190,7 +193,7 @@ def remedy(refusal: str, kind: str) -> str:
 
     The roles are those that have a permission that the text names; without one, all that the resource needs.
     """
-    if _PERIMETER.search(refusal):
+    if PERIMETER.search(refusal):
         return "a service perimeter keeps the call out (docs/perimeter.md)"
     if constraint := _CONSTRAINT.search(refusal):
         return f"ask your organization about {constraint[0]}, which keeps {kind} from being as the stack has it"

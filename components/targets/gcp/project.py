@@ -237,21 +237,23 @@ class ServiceAgents:
 
 def account_email(account_id: str, project: str) -> str:
     """Return the e-mail of a project's account. Of a domain's project `d:p` it has `p.d` (IAM's page on accounts)."""
-    return f"{account_id}@{_in_email(project)}.iam.gserviceaccount.com"
+    domain, _, name = project.rpartition(":")
+    return f"{account_id}@{f'{name}.{domain}' if domain else name}.iam.gserviceaccount.com"
+
+
+def account_project(email: str) -> str:
+    """Return the id of the project that an account is in; of a default account but App Engine's, its number."""
+    name, _, domain = email.partition("@")
+    own, iam, _ = domain.partition(".iam.gserviceaccount.com")
+    if not iam and not domain.startswith("appspot."):
+        return name.partition("-")[0]
+    part, _, owner = (own if iam else name).partition(".")
+    return f"{owner}:{part}" if owner else part
 
 
 def is_own_account(email: str, project: str, project_number: str) -> bool:
-    """Whether an account belongs to a project: one of its own, or the default one of Compute Engine or App Engine."""
-    part = _in_email(project)
-    return email.partition("@")[2] == f"{part}.iam.gserviceaccount.com" or email in (
-        f"{project_number}-compute@developer.gserviceaccount.com",
-        f"{part}@appspot.gserviceaccount.com",
-    )
-
-
-def _in_email(project: str) -> str:
-    domain, _, name = project.rpartition(":")
-    return f"{name}.{domain}" if domain else name
+    """Whether an account belongs to a project: one of its own, or the default one of a service."""
+    return account_project(email) in (project, project_number)
 
 
 def grant_key(name: str, key: str, member: pulumi.Input[str], opts: ResourceOptions) -> kms.CryptoKeyIAMMember:

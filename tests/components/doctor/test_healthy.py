@@ -1,6 +1,7 @@
 """Doctor in healthy projects of real kinds, with credentials that Google's own services answer by their scopes."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +38,46 @@ def apis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoogleApisStandIn
         yield served
 
 
+@dataclass
+class Doctor:
+    """The command in a folder of its own, for a healthy project behind Google's own services for tokens."""
+
+    project: GoogleProject
+    apis: GoogleApisStandIn
+    folder: Path
+    _monkeypatch: pytest.MonkeyPatch
+    _capsys: pytest.CaptureFixture[str]
+
+    def sign_in(self, file: Path) -> None:
+        """Take the credentials of a file."""
+        self._monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(file))
+
+    def take(self, token: str) -> None:
+        """Take an access token."""
+        self._monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", token)
+
+    def prepare(self, **stack: Any) -> None:
+        """Write a stack with these keys; those of other namespaces are its config."""
+        config = {key: stack.pop(key) for key in list(stack) if ":" in key}
+        prepare(self.folder, stack, **config)
+
+    def run(self) -> tuple[int, list[str]]:
+        """Return the exit code and the lines."""
+        return run(self._capsys, "--stack", "dev")
+
+    def finds_nothing(self, who: str, **stack: Any) -> None:
+        """Check that a run says in one line that all is well, and has changed nothing."""
+        self.prepare(**stack)
+        code, lines = self.run()
+        assert (code, len(lines)) == (0, 1), lines
+        assert f"as {who}: nothing stands in the way of `pulumi up`" in lines[0]
+        assert changes(self.project) == []
+
+
 @pytest.fixture
-def project(apis: GoogleApisStandIn, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[GoogleProject]:
-    """A healthy project, behind Google's own services for tokens."""
+def doctor(
+    apis: GoogleApisStandIn, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Doctor]:
     pulumi = tmp_path / "programs" / "pulumi"
     pulumi.parent.mkdir()
     pulumi.touch(0o755)
@@ -52,113 +90,68 @@ def project(apis: GoogleApisStandIn, monkeypatch: pytest.MonkeyPatch, tmp_path: 
         for name, text in {**served.variables, **apis.variables}.items():
             monkeypatch.setenv(name, text)
         monkeypatch.chdir(tmp_path)
-        yield served
+        yield Doctor(served, apis, tmp_path, monkeypatch, capsys)
     credentials.use_config({})
 
 
-def is_healthy(
-    project: GoogleProject, who: str, folder: Path, capsys: pytest.CaptureFixture[str], **stack: Any
-) -> None:
-    config = {key: stack.pop(key) for key in list(stack) if ":" in key}
-    prepare(folder, stack, **config)
-    code, lines = run(capsys, "--stack", "dev")
-    assert (code, len(lines)) == (0, 1), lines
-    assert f"as {who}: nothing stands in the way of `pulumi up`" in lines[0]
-    assert changes(project) == []
-
-
-def test_an_owner_lacks_nothing(
-    project: GoogleProject,
-    apis: GoogleApisStandIn,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    project.is_owner = True
-    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(apis.write_person(ANN, "acme-dev")))
+def test_an_owner_lacks_nothing(doctor: Doctor) -> None:
+    doctor.project.is_owner = True
+    doctor.sign_in(doctor.apis.write_person(ANN, "acme-dev"))
     submitters = {"identity": {"submitters": [f"user:{ANN}"]}, "packages": {"code": {"script": "trainer/task.py"}}}
-    (tmp_path / "trainer").mkdir()
-    (tmp_path / "trainer" / "task.py").touch()
-    is_healthy(project, f"user:{ANN}", tmp_path, capsys, **submitters, **QUOTA_PROJECT)
-    assert any(each.endswith("testIamPermissions") for _, each in project.requests)
+    (doctor.folder / "trainer").mkdir()
+    (doctor.folder / "trainer" / "task.py").touch()
+    doctor.finds_nothing(f"user:{ANN}", **submitters, **QUOTA_PROJECT)
+    assert any(each.endswith("testIamPermissions") for _, each in doctor.project.requests)
 
 
-def test_the_documented_roles_are_enough(
-    project: GoogleProject,
-    apis: GoogleApisStandIn,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    project.held = set[str]().union(*ROLES.values()) | READING
-    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(apis.write_key(DEPLOYER)))
-    is_healthy(project, f"serviceAccount:{DEPLOYER}", tmp_path, capsys, **NAMED)
+def test_the_documented_roles_are_enough(doctor: Doctor) -> None:
+    doctor.project.held = set[str]().union(*ROLES.values()) | READING
+    doctor.sign_in(doctor.apis.write_key(DEPLOYER))
+    doctor.finds_nothing(f"serviceAccount:{DEPLOYER}", **NAMED)
 
 
-def test_roles_of_a_folder_count(
-    project: GoogleProject, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    project.ancestors = ["folder/7", "organization/1"]
-    project.grants = {"folders/7": [("roles/editor", AGENT), ("roles/editor", f"serviceAccount:{ACCOUNT}")]}
-    monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", f"token-of-{ANN}{EMAIL_SCOPE}")
+def test_roles_of_a_folder_count(doctor: Doctor) -> None:
+    doctor.project.ancestors = ["folder/7", "organization/1"]
+    doctor.project.grants = {"folders/7": [("roles/editor", AGENT), ("roles/editor", f"serviceAccount:{ACCOUNT}")]}
+    doctor.take(f"token-of-{ANN}{EMAIL_SCOPE}")
     identity = {**EXISTING["identity"], "agentRoles": False}
-    is_healthy(project, f"user:{ANN}", tmp_path, capsys, **{**EXISTING, "identity": identity})
-    project.resources["hierarchy/organizations/1:getIamPolicy"] = 403
-    project.grants = {}
-    code, lines = run(capsys, "--stack", "dev")
+    doctor.finds_nothing(f"user:{ANN}", **{**EXISTING, "identity": identity})
+    doctor.project.resources["hierarchy/organizations/1:getIamPolicy"] = 403
+    doctor.project.grants = {}
+    code, lines = doctor.run()
     unread = "those of organizations/1 may, which cannot be read"
     assert code == 2 and [unread in line for line in lines[1::3]] == [True, True]
 
 
-def test_a_subnetwork_of_a_shared_network_is_used(
-    project: GoogleProject,
-    apis: GoogleApisStandIn,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_subnetwork_of_a_shared_network_is_used(doctor: Doctor) -> None:
     shared = SUBNETWORK.replace("acme-dev", "host-project")
-    project.grants[shared] = [("roles/compute.networkUser", AGENT)]
-    project.lacking = set()
-    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(apis.write_key(DEPLOYER)))
-    is_healthy(project, f"serviceAccount:{DEPLOYER}", tmp_path, capsys, **SHARED)
-    assert ("POST", f"compute/{shared}/testIamPermissions") in project.requests
-    project.lacking = {"compute.subnetworks.use"}
-    _, lines = run(capsys, "--stack", "dev")
+    doctor.project.grants[shared] = [("roles/compute.networkUser", AGENT)]
+    doctor.project.lacking = set()
+    doctor.sign_in(doctor.apis.write_key(DEPLOYER))
+    doctor.finds_nothing(f"serviceAccount:{DEPLOYER}", **SHARED)
+    assert ("POST", f"compute/{shared}/testIamPermissions") in doctor.project.requests
+    doctor.project.lacking = {"compute.subnetworks.use"}
+    _, lines = doctor.run()
     assert lines[2] == (
         "  gcloud compute networks subnets add-iam-policy-binding jobs --region=europe-west4 --project=host-project "
         f"--member=serviceAccount:{DEPLOYER} --role=roles/compute.networkUser"
     )
 
 
-def test_an_identity_pool_signs_in(
-    project: GoogleProject,
-    apis: GoogleApisStandIn,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    project.lacking = {"iam.serviceAccounts.actAs"}
-    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(apis.write_federation("ci", DEPLOYER)))
-    is_healthy(project, f"serviceAccount:{DEPLOYER}", tmp_path, capsys, **NAMED)
+def test_an_identity_pool_signs_in(doctor: Doctor) -> None:
+    doctor.project.lacking = {"iam.serviceAccounts.actAs"}
+    doctor.sign_in(doctor.apis.write_federation("ci", DEPLOYER))
+    doctor.finds_nothing(f"serviceAccount:{DEPLOYER}", **NAMED)
     pool = "principalSet://iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/*"
-    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(apis.write_federation("ci")))
-    is_healthy(
-        project, "an account that its credentials do not name", tmp_path, capsys, identity={"submitters": [pool]}
-    )
+    doctor.sign_in(doctor.apis.write_federation("ci"))
+    doctor.finds_nothing("an account that its credentials do not name", identity={"submitters": [pool]})
 
 
-def test_nobody_is_told_to_write_a_member_that_is_not_known(
-    project: GoogleProject,
-    apis: GoogleApisStandIn,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    project.lacking = {"iam.serviceAccounts.actAs", "iam.serviceAccounts.create"}
-    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(apis.write_federation("ci")))
-    prepare(tmp_path, {"identity": {"submitters": ["user:bob@example.com"]}})
-    code, lines = run(capsys, "--stack", "dev")
+def test_nobody_is_told_to_write_a_member_that_is_not_known(doctor: Doctor) -> None:
+    doctor.project.lacking = {"iam.serviceAccounts.actAs", "iam.serviceAccounts.create"}
+    doctor.sign_in(doctor.apis.write_federation("ci"))
+    doctor.prepare(identity={"submitters": ["user:bob@example.com"]})
+    code, lines = doctor.run()
     assert code == 1 and not [line for line in lines if "MEMBER" in line]
     assert [line for line in lines if line.startswith("  ") and "account that is signed in" in line] == [
         "  # grant roles/iam.serviceAccountAdmin on project acme-dev to the account that is signed in"
@@ -166,17 +159,11 @@ def test_nobody_is_told_to_write_a_member_that_is_not_known(
     assert [line.partition(":")[0] for line in lines[1:] if not line.startswith(" ")] == ["problem", "cannot tell"]
 
 
-def test_a_new_project_is_no_problem(
-    project: GoogleProject,
-    apis: GoogleApisStandIn,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    project.disabled = {"cloudbilling"}
-    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(apis.write_key(DEPLOYER)))
-    prepare(tmp_path, {})
-    code, lines = run(capsys, "--stack", "dev")
+def test_a_new_project_is_no_problem(doctor: Doctor) -> None:
+    doctor.project.disabled = {"cloudbilling"}
+    doctor.sign_in(doctor.apis.write_key(DEPLOYER))
+    doctor.prepare()
+    code, lines = doctor.run()
     assert code == 0 and [line.partition(":")[0] for line in lines] == [
         "stack dev, project acme-dev, as serviceAccount",
         "note",

@@ -23,7 +23,13 @@ from vertex_training.targets.gcp import (
     TrainingIdentity,
 )
 from vertex_training.targets.gcp.access import DataAccess, ServiceAgentAccessArgs
-from vertex_training.targets.gcp.project import REQUIRED_APIS, account_email, is_own_account, required_apis
+from vertex_training.targets.gcp.project import (
+    REQUIRED_APIS,
+    account_email,
+    account_project,
+    is_own_account,
+    required_apis,
+)
 from vertex_training.targets.gcp.storage import StagingBucketArgs
 
 from tests.components.targets.gcp.graph import Graph, graph
@@ -404,12 +410,14 @@ DEFAULT_ACCOUNTS = (f"{NUMBER}-compute@developer.gserviceaccount.com", "acme@app
 def test_default_accounts_belong_to_their_project(email: str) -> None:
     assert is_own_account(email, "acme", NUMBER)
     assert not is_own_account(email, "other", "210987654321")
+    assert not is_own_account(email, "example.com:acme", "210987654321")
 
 
 def test_a_domain_project_has_valid_names() -> None:
     email = account_email("train", "example.com:acme")
     assert email == "train@acme.example.com.iam.gserviceaccount.com"
     assert is_own_account(email, "example.com:acme", NUMBER)
+    assert account_project(email) == account_project("acme.example.com@appspot.gserviceaccount.com") == "example.com:acme"
     prefix = RepositoryName("example.com:acme", "europe", "team").image_prefix
     assert prefix == "europe-docker.pkg.dev/example.com/acme/team"
 
