@@ -417,7 +417,8 @@ def test_a_domain_project_has_valid_names() -> None:
     email = account_email("train", "example.com:acme")
     assert email == "train@acme.example.com.iam.gserviceaccount.com"
     assert is_own_account(email, "example.com:acme", NUMBER)
-    assert account_project(email) == account_project("acme.example.com@appspot.gserviceaccount.com") == "example.com:acme"
+    of_app_engine = "acme.example.com@appspot.gserviceaccount.com"
+    assert account_project(email) == account_project(of_app_engine) == "example.com:acme"
     prefix = RepositoryName("example.com:acme", "europe", "team").image_prefix
     assert prefix == "europe-docker.pkg.dev/example.com/acme/team"
 
