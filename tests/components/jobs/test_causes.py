@@ -157,6 +157,7 @@ def test_paths_and_arguments_have_their_causes(line: str, cause: str) -> None:
             "403 Request is prohibited by organization's policy. vpcServiceControlsUniqueIdentifier: a1b2",
             "a service perimeter keeps the job from what it asks for",
         ),
+        ("Request is prohibited by organization's policy.", "a service perimeter keeps the job from what it asks for"),
         ("Resources are insufficient in region: us-east1. Try a different region", "the region is out of such mach"),
         ("Internal error occurred for the current attempt", "this is the service's own failure: run it again"),
     ],

@@ -3,6 +3,7 @@
 import pytest
 from vertex_training.schema import shapes
 from vertex_training.targets.gcp import JobNetwork
+from vertex_training.targets.gcp.network import Interface
 
 from tests.components.targets.gcp.graph import Graph, graph
 
@@ -84,3 +85,13 @@ def test_a_subnetwork_of_a_shared_vpc_needs_its_host(subnetwork: str) -> None:
     assert (made.host_project, made.dns_projects) == (None, ("acme",))
     _, made = network({"attachment": {"subnetwork": subnetwork.replace("net-host", "acme")}})
     assert made.host_project is None
+
+
+def test_a_project_is_known_by_its_number() -> None:
+    zones: list[shapes.DnsPeering] = [
+        {"domain": "corp.", "targetProject": own, "targetNetwork": "n"} for own in ("acme", "123456789012")
+    ]
+    declared = "projects/123456789012/regions/europe-west4/subnetworks/jobs"
+    attachment: shapes.Attachment = {"subnetwork": declared, "dnsPeering": zones}
+    found = Interface(attachment, {"acme", "123456789012"})
+    assert (found.host, found.owner, found.dns) == (None, None, [])
