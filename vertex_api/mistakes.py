@@ -16,7 +16,7 @@ _GOOGLE_REGISTRY = re.compile(r"[a-z0-9-]+-docker\.pkg\.dev/.+|([a-z]+\.)?gcr\.i
 
 
 def likely_mistakes(job: Job, *, on_google_cloud: bool) -> Iterator[Violation]:
-    """Find the settings of a declared job that leave out what is required, or that only the emulator takes.
+    """Find what is left out though it is required, or taken by the emulator alone.
 
     Discovery document, Model: its container is "not required for AutoML Models" alone. They do not apply to requests of
     clients, because Google does not say that the service rejects them.
@@ -32,7 +32,7 @@ def likely_mistakes(job: Job, *, on_google_cloud: bool) -> Iterator[Violation]:
 
 
 def _foreign_executor(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    """Find an executor image outside Artifact Registry (discovery document, PythonPackageSpec)."""
+    """Discovery document, `executorImageUri`: "a container image in Artifact Registry"."""
     image = pool.get("pythonPackageSpec", {}).get("executorImageUri")
     if image and not _GOOGLE_REGISTRY.fullmatch(image):
         message = f'"{image}" is not in Artifact Registry; use a prebuilt image for training of Google\'s'
@@ -40,7 +40,8 @@ def _foreign_executor(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Violatio
 
 
 def _unlimited(specs: list[Mapping[str, Any]], at: KeyPath) -> Iterator[Violation]:
-    """Find ranges without ends. Discovery document: both are required, but clients leave out zeros."""
+    """Discovery document, DoubleValueSpec and IntegerValueSpec: `minValue` and `maxValue` are "required". Clients leave
+    out zeros, so one of both is enough."""
     for spec, path, _ in walk_parameters(specs, at):
         for name in ("doubleValueSpec", "integerValueSpec"):
             if not spec.get(name, {"minValue": 0}).keys() & {"minValue", "maxValue"}:

@@ -102,12 +102,12 @@ _LABEL_CHARACTERS, _LABEL_BYTES = 63, 127
 
 
 def check_common(resource: Mapping[str, Any], at: KeyPath = ()) -> Iterator[Violation]:
-    """Find violations of the rules for a display name, labels and encryption key (discovery document)."""
+    """Discovery document, `displayName` of a CustomJob: "up to 128 characters long and can consist of any UTF-8
+    characters". Of these NUL is left out here, as no program can show or pass on such a name."""
     yield from check_set(resource, ["displayName"], at)
     if len(resource.get("displayName", "")) > _MAX_NAME_LENGTH:
         yield (*at, "displayName"), f"is longer than {_MAX_NAME_LENGTH} characters"
     if "\0" in resource.get("displayName", ""):
-        # "Any UTF-8 characters" (discovery document) include it; no program can show or pass on such a name.
         yield (*at, "displayName"), "holds the character NUL (\\0)"
     yield from check_labels(resource.get("labels", {}), (*at, "labels"))
     if "encryptionSpec" in resource:

@@ -12,7 +12,8 @@ from vertex_api.validation.pools import check_env
 
 
 def check_pipeline_fields(pipeline: Mapping[str, Any]) -> Iterator[Violation]:
-    """Find violations of the rules for a pipeline, its data and its model (discovery document, TrainingPipeline)."""
+    """Discovery document, TrainingPipeline: `modelId` is "the ID to use for the uploaded Model", and with `parentModel`
+    the `model_to_upload` "will become a new version of this"."""
     yield from check_common(pipeline)
     for name in ("modelId", "parentModel"):
         if pipeline.get(name) and "modelToUpload" not in pipeline:
@@ -100,8 +101,8 @@ def _check_container(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation
 
 
 def check_model_id(pipeline_or_upload: Mapping[str, Any]) -> Iterator[Violation]:
-    """Find violations of the rules for the `modelId` of a pipeline or an upload (discovery document,
-    UploadModelRequest)."""
+    """Discovery document, UploadModelRequest: `parentModel` is there "only when uploading a new version", and a
+    `modelId` "may be up to 63 characters", of "[a-z0-9_-]", the first of which "cannot be a number or hyphen"."""
     model_id = pipeline_or_upload.get("modelId", "")
     if model_id and pipeline_or_upload.get("parentModel"):
         yield ("modelId",), "names a new model, but parentModel names the one that gets a new version"
@@ -123,7 +124,8 @@ _DESTINATIONS = {"gcsDestination": ("outputUriPrefix", STORAGE_URI), "bigqueryDe
 
 
 def _check_data(config: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    """Find violations of the rules for an InputDataConfig and its splits (discovery document and its proto)."""
+    """The oneofs `split` and `destination` of InputDataConfig in Google's client (aiplatform_v1); discovery document,
+    `savedQueryId`: "Only one of saved_query_id and annotation_schema_uri should be specified"."""
     yield from check_set(config, ["datasetId"], at)
     for choices in _ONEOFS:
         fields = [name for name in choices if config.get(name) is not None]

@@ -46,8 +46,7 @@ _ATTACHMENT = Format(
 
 
 def check_job_spec(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    """Find violations of the rules for a CustomJobSpec. What a TensorBoard needs is the service's own text, quoted in
-    public."""
+    """The service's own error for a `tensorboard` without a `serviceAccount`, quoted in kubeflow/pipelines#7123."""
     yield from _check_pools(spec, at)
     yield from check_scheduling(spec, at)
     yield from _check_names(spec, at)
@@ -58,7 +57,8 @@ def check_job_spec(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
 
 
 def _check_names(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    """Find names in another format (discovery document, CustomJobSpec), and a run of another experiment."""
+    """Discovery document, CustomJobSpec: the "Format: …" of each name, and of `experimentRun`
+    ".../contexts/{experiment-name}-{experiment-run-name}"."""
     for field, form in _FORMATS.items():
         yield from form.check(spec.get(field), (*at, field))
     experiment, run = (spec.get(field, "") for field in ("experiment", "experimentRun"))
@@ -101,7 +101,8 @@ _DISK_GB = range(100, 64_001)
 
 
 def _check_pools(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    """Find violations of the rules for `workerPoolSpecs` (Google's page on distributed training has four roles)."""
+    """Google's page "Distributed training", "Configure a distributed training job": "one WorkerPoolSpec for each type
+    of task", of which its table has four, by position."""
     pools, path = spec["workerPoolSpecs"], (*at, "workerPoolSpecs")
     if len(pools) > MAX_POOLS:
         yield path, f"has {len(pools)} pools; at most {MAX_POOLS} are allowed"
@@ -115,7 +116,8 @@ def _check_pools(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
 
 
 def _check_replicas(pool: Mapping[str, Any], index: int, at: KeyPath) -> Iterator[Violation]:
-    """Discovery document, CustomJobSpec; pool 0: Google's page on distributed training."""
+    """Discovery document, `workerPoolSpecs`: all "except the first one are optional and can be skipped by providing an
+    empty value". Google's page "Distributed training": the first is the primary replica, with a `replicaCount` of 1."""
     replicas = pool.get("replicaCount", 1)
     if index == 0 and not pool:
         yield at, Structure("is empty; the first pool runs the primary replica")
@@ -159,7 +161,8 @@ def _check_reserved(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]
 
 
 def check_disk(disk_spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    """Find violations of the rules for a DiskSpec (discovery document; sizes: Google's page on configuring compute)."""
+    """Discovery document, `bootDiskType`: "Valid values: …". Sizes: Google's page "Configure compute resources for
+    custom training", on boot disks: 100 to 64,000 GB."""
     kind, size = disk_spec.get("bootDiskType"), disk_spec.get("bootDiskSizeGb")
     if kind and kind not in DISK_TYPES:
         yield (*at, "bootDiskType"), f'"{kind}" is not one of {either(DISK_TYPES)}'
@@ -168,7 +171,8 @@ def check_disk(disk_spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]
 
 
 def _check_mounts(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    """Discovery document, NfsMount and LustreMount."""
+    """Discovery document, NfsMount: its `path` "has to start with '/'"; NfsMount and LustreMount: fields that are
+    required."""
     for index, mount in enumerate(pool.get("nfsMounts", ())):
         path: KeyPath = (*at, "nfsMounts", index)
         yield from check_set(mount, ["server", "path", "mountPoint"], path)
@@ -215,7 +219,7 @@ def _check_task(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
 
 
 def _check_package(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    """Discovery document, PythonPackageSpec."""
+    """Discovery document, `packageUris`: required, and "the maximum number of package URIs is 100"."""
     yield from IMAGE.require(spec, "executorImageUri", at)
     yield from MODULE.require(spec, "pythonModule", at)
     uris = spec["packageUris"]
@@ -236,8 +240,8 @@ def _check_arguments(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation
 
 
 def check_env(entries: Sequence[Mapping[str, Any]], max_entries: int, at: KeyPath) -> Iterator[Violation]:
-    """Find violations of the rules for environment variables: names are C identifiers, and values are required and not
-    empty. Sources: discovery document, EnvVar; the service's error, quoted in public (kubeflow/pipelines#10111)."""
+    """Discovery document, `env`: "maximum limit is 100", and EnvVar: a name "must be a valid C identifier", a value is
+    "required". That it is not empty: the service's own error, quoted in kubeflow/pipelines#10111."""
     if len(entries) > max_entries:
         yield at, f"has {len(entries)} entries; at most {max_entries} are allowed"
     for index, entry in enumerate(entries):
@@ -256,8 +260,8 @@ _BOTH = "Both `accelerator_type` and `accelerator_count` should be specified or 
 
 
 def check_machine(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    """Find violations of the rules for a MachineSpec (discovery document). The message for unknown machine types is the
-    service's own, on Google's troubleshooting page."""
+    """Google's page "Configure compute resources for custom training", on machine types: each pool names one of its
+    list. For others the service's own error, on Google's page "Troubleshoot Vertex AI"."""
     name = spec.get("machineType", "")
     machine = MACHINES.get(name)
     if not name:
@@ -347,8 +351,8 @@ _FLEX_GPUS = ("NVIDIA_L4", "NVIDIA_TESLA_A100", "NVIDIA_A100_80GB", *_H100_AND_N
 
 
 def check_scheduling(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    """Find violations of the rules for the `scheduling` of a CustomJobSpec (discovery document, Scheduling): a Duration
-    before which a job begins no run or wait is none."""
+    """Discovery document, Scheduling: `timeout` is "the maximum job running time", and with a `maxWaitDuration` of 0 a
+    job waits "indefinitely". A time below zero is none of both."""
     options, path = spec.get("scheduling", {}), (*at, "scheduling")
     for field in ("timeout", "maxWaitDuration"):
         if to_seconds(options.get(field, "0s")) < 0:
