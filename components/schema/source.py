@@ -258,6 +258,8 @@ def _check_characters(root: yaml.Node) -> None:
     for node in _values(root):
         if isinstance(node, yaml.MappingNode):
             plain += [key for key, _ in node.value if isinstance(key, yaml.ScalarNode) and not key.style]
+            below = [value for key, value in node.value if value.start_mark.line > key.end_mark.line]
+            plain += [each for each in below if isinstance(each, yaml.ScalarNode) and _JOINED.match(each.value)]
         elif isinstance(node, yaml.ScalarNode) and not node.style:
             is_quoted = node.value[:1] in _CURLY and node.value[-1:] in _CURLY
             plain += [node] if is_quoted or node is root else []
@@ -266,13 +268,13 @@ def _check_characters(root: yaml.Node) -> None:
             raise yaml.MarkedYAMLError(problem=message, problem_mark=node.start_mark)
 
 
-def _typographic(text: str) -> str | None:
+def _typographic(text: str, place: str = "here") -> str | None:
     """Return what to type in place of the first character of a text that word processors write for another one."""
     character = next((each for each in text if each in _TYPOGRAPHIC), None)
     if character is None:
         return None
     name, plain = _TYPOGRAPHIC[character]
-    return f"{name} (U+{ord(character):04X}) stands here, as word processors write it; type {plain}"
+    return f"{name} (U+{ord(character):04X}) stands {place}, as word processors write it; type {plain}"
 
 
 def _values(root: yaml.Node) -> Iterator[yaml.Node]:
@@ -455,6 +457,8 @@ _TYPOGRAPHIC = {
     "\u2028": ("a line separator", "a new line"),
 }
 _CURLY = frozenset("\u2018\u2019\u201c\u201d")
+_JOINED = re.compile("[^\\s:]+:[\u00a0\u202f\u3000]")
+"""A key that such a space makes one text with what follows it, also in the next line."""
 _UNOPENED = ("did not find expected key", "did not find expected node content")
 _REFERENCE = re.compile(r"\$\{[^}]*\}[^\s,\]}]*")
 _BEGINNING = re.compile(r"[^\s,\[{]*$")
@@ -471,6 +475,10 @@ def explain(error: yaml.MarkedYAMLError, text: str) -> str:
         return TOO_DEEP
     if message := _typographic(line[0]):
         return message
+    above = [each for each in enumerate(text.split("\n")[: mark.line], 1) if each[1].strip()][-1:] if mark else []
+    for number, joined in above:
+        if _JOINED.match(joined.strip(" ")) and (message := _typographic(joined, f"in line {number}")):
+            return message
     if problem.startswith("found character that cannot start"):
         return f'"{after[:1]}" cannot begin a value; write the text in quotes'
     if after.startswith("{") and before.endswith("$"):

@@ -93,6 +93,8 @@ def test_undecodable_characters_are_reported_in_one_line() -> None:
         ("x: 1\na\u00a0: 1\n", 2, "no-break space"),
         ("a:\u00a0b\n", 1, "no-break space"),
         ("a:\n\u00a0 b: 1\n", 2, "no-break space"),
+        ("a:\n  b:\u00a0c\n", 2, "no-break space"),
+        ("a:\n  b:\u00a0 {}\n", 2, "no-break space"),
         ("a: \u201cb\u201d\n", 1, "curly quote"),
         ("a: [1, \u201cb\u201d]\n", 1, "curly quote"),
         ("\u201ca\u201d: 1\n", 1, "curly quote"),
@@ -105,8 +107,14 @@ def test_a_word_processor_s_character_is_named(text: str, line: int, character: 
     assert "; type a " in problem
 
 
+@pytest.mark.parametrize("text", ["a:\u00a0\n  b: 1\n", "a:\n  b:\u00a0c\n\n  d: 1\n", "a:\n  b:\u202f\n    c: 1\n"])
+def test_a_space_that_joins_a_key_to_the_next_line_is_named(text: str) -> None:
+    number = next(number for number, line in enumerate(text.splitlines(), 1) if not line.isascii())
+    assert f"no-break space (U+{ord(max(text)):04X}) stands in line {number}, as" in problem_of(source(text.encode()))
+
+
 def test_in_straight_quotes_any_character_is_a_text() -> None:
-    text = "a: \"\u201cb\u201d\"\nc: it\u2019s \u201cso\u201d, he said\nd: '\u00a0'\n"
+    text = "a: \"\u201cb\u201d\"\nc: it\u2019s \u201cso\u201d, he said\nd: '\u00a0'\ne: f:\u00a0g\n"
     value, found = source(text.encode()).parse()
     assert (value["a"], value["d"], found) == ("\u201cb\u201d", "\u00a0", [])
 
