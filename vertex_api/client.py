@@ -100,9 +100,9 @@ class Client:
             get = partial(self._json, "GET", f"{self._endpoint.jobs}/v1/{name}")
         return self._call("get", lambda: answers.read_job(get(), name.kind, parent, name))
 
-    def list(self, kind: Kind, parent: str, filter: str) -> Sequence[JobJson]:
-        """Return the jobs of a kind that match a filter such as `labels.team="vision"`."""
-        request = {"parent": parent, "filter": filter, "page_size": 100}
+    def find(self, kind: Kind, parent: str, condition: str) -> Sequence[JobJson]:
+        """Return the jobs of a kind that meet a condition such as `labels.team="vision"`."""
+        request = {"parent": parent, "filter": condition, "page_size": 100}
 
         def jobs() -> Sequence[JobJson]:
             pages = answers.bounded_pages(self._send("list", kind, request))
@@ -156,8 +156,8 @@ class Client:
         service, `SERVICE_TASK`.
         """
         tasks = f"resource.labels.task_name{_tasks(replica)}"
-        filter = f'resource.type="ml_job" AND resource.labels.job_id="{name.id}" AND {tasks}'
-        query = {"resourceNames": [f"projects/{name.project}"], "filter": filter, "orderBy": "timestamp desc"}
+        condition = f'resource.type="ml_job" AND resource.labels.job_id="{name.id}" AND {tasks}'
+        query = {"resourceNames": [f"projects/{name.project}"], "filter": condition, "orderBy": "timestamp desc"}
         url = f"{self._endpoint.logging}/v2/entries:list"
 
         def newest() -> Sequence[str]:

@@ -82,7 +82,7 @@ def _active_undeclared(parent: str, stack: str) -> list[str]:
     declared = {ledger.mark(name) for ledger in ledgers for name in ledger.names | ledger.kept_names}
     undeclared = set()
     for kind in KINDS.values():
-        for job in api.client.list(kind, api.parent, stack_filter(stack)):
+        for job in api.client.find(kind, api.parent, stack_filter(stack)):
             mark = job["labels"].get(MARK_LABEL, "")
             is_ours = mark.startswith(tuple(f"{ledger.id}-" for ledger in ledgers))
             if is_ours and mark not in declared and job["state"] not in TERMINAL_STATES:

@@ -146,7 +146,7 @@ def _remove_marked(
     with target.one_line_errors("jobs of an interrupted run: not removed"):
         api, submitted = target.resolve(parent), submission.submitted()
         for collection in sorted({*collections}):
-            jobs = api.client.list(KINDS[collection], api.parent, identity.stack_filter(full_stack.partition("/")[2]))
+            jobs = api.client.find(KINDS[collection], api.parent, identity.stack_filter(full_stack.partition("/")[2]))
             removable = {
                 str(job["name"]): str(job["labels"][NAME_LABEL])
                 for job in jobs

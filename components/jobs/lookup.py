@@ -67,7 +67,7 @@ def _find(api: Target, stack: str, names: Collection[str], created_since: str | 
         oldest = datetime.fromisoformat(created_since).astimezone(UTC)
         filter_ += f' AND create_time>="{oldest:%Y-%m-%dT%H:%M:%SZ}"'
     for kind in {ResourceName.parse(name).kind for name in names}:
-        found |= {job["name"]: job for job in api.client.list(kind, api.parent, filter_) if job["name"] in names}
+        found |= {job["name"]: job for job in api.client.find(kind, api.parent, filter_) if job["name"] in names}
     for name in set(names) - found.keys():
         with suppress(NotFound):
             found[name] = api.client.require(ResourceName.parse(name))

@@ -146,7 +146,7 @@ def remove_orphans(api: Target, full_stack: str, display_names: Mapping[str, str
     orphans = {name: ResourceName.parse(name) for name in names if name not in state.ids}
     parents = {location_name(each.project, each.region) for each in orphans.values() if each.kind != TRAINING_PIPELINE}
     filter_ = stack_filter(full_stack.partition("/")[2])
-    pipelines = (each for parent in parents for each in client.list(TRAINING_PIPELINE, parent, filter_))
+    pipelines = (each for parent in parents for each in client.find(TRAINING_PIPELINE, parent, filter_))
     backing_jobs = {backing_job_name(each) for each in pipelines}
     for name, resource_name in orphans.items():
         shown = display_names[name]

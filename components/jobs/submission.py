@@ -195,7 +195,7 @@ class _StackJobs:
         They are those of calls whose answers were lost.
         """
         listed = {job["name"] for job in self._listed(token)}
-        found = self._api.client.list(
+        found = self._api.client.find(
             self._kind, self._api.parent, f'{self._filter} AND labels.{TOKEN_LABEL}="{token}"'
         )
         created = [job for job in found if job["name"] not in listed and not self._run.is_settled(job["name"])]
@@ -231,7 +231,7 @@ class _StackJobs:
         """
         with self._lock:
             if self._by_label is None:
-                self._by_label = _group(self._api.client.list(self._kind, self._api.parent, self._filter))
+                self._by_label = _group(self._api.client.find(self._kind, self._api.parent, self._filter))
         return [job for job in self._by_label.get(label, []) if not self._run.is_settled(job["name"])]
 
 

@@ -252,7 +252,7 @@ def _status(props: Mapping[str, Any]) -> dict[str, Any]:
         jobs = [
             job
             for collection in sorted({job["collection"] for job in props["jobs"]})
-            for job in api.client.list(KINDS[collection], api.parent, filter_)
+            for job in api.client.find(KINDS[collection], api.parent, filter_)
         ]
         run_id, last_jobs = last_run(jobs)
         attached = [_with_tuning_job(api, job) for job in last_jobs]

@@ -94,12 +94,12 @@ class FakeClient:
         self._called("get")
         return self._seen(self._there(name))
 
-    def list(self, kind: Kind, parent: str, filter: str) -> Sequence[dict[str, Any]]:
+    def find(self, kind: Kind, parent: str, condition: str) -> Sequence[dict[str, Any]]:
         self._called("list")
-        self.filters.append(filter)
-        labels = dict(re.findall(r'labels\.(\w+)="([^"]*)"', filter))
-        label_filter, _, oldest = filter.partition(" AND create_time>=")
-        assert label_filter == " AND ".join(f'labels.{name}="{value}"' for name, value in labels.items()), filter
+        self.filters.append(condition)
+        labels = dict(re.findall(r'labels\.(\w+)="([^"]*)"', condition))
+        label_filter, _, oldest = condition.partition(" AND create_time>=")
+        assert label_filter == " AND ".join(f'labels.{name}="{value}"' for name, value in labels.items()), condition
         return [
             self._seen(name)
             for name, job in list(self.jobs.items())

@@ -171,7 +171,7 @@ def test_get_drops_unknown_fields(api: Api, client: Client) -> None:
 def test_list_sends_the_filter_and_reads_all_pages(api: Api, client: Client) -> None:
     other = HELD | {"name": f"{PARENT}/customJobs/8"}
     api.pages = {"": {"customJobs": [HELD], "nextPageToken": "more"}, "more": {"customJobs": [other]}}
-    assert client.list(CUSTOM_JOB, PARENT, 'labels.team="vision"') == [HELD, other]
+    assert client.find(CUSTOM_JOB, PARENT, 'labels.team="vision"') == [HELD, other]
     assert [asked[1] for asked in api.asked] == [f"/v1/{PARENT}/customJobs"] * 2
     assert [asked[2]["filter"] for asked in api.asked] == [['labels.team="vision"']] * 2
 
@@ -179,7 +179,7 @@ def test_list_sends_the_filter_and_reads_all_pages(api: Api, client: Client) -> 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=str)
 def test_every_kind_is_listed_cancelled_and_deleted(kind: Kind, api: Api, client: Client) -> None:
     name = ResourceName("p", "us-central1", kind, "7")
-    assert client.list(kind, PARENT, "") == []
+    assert client.find(kind, PARENT, "") == []
     client.cancel(name)
     api.replies(
         {
@@ -246,7 +246,7 @@ def test_a_silent_job_has_no_log_lines(api: Api, client: Client) -> None:
 CALLS: dict[str, Callable[[Client], object]] = {
     "create": lambda client: create(client, CUSTOM_JOB, job_of(CUSTOM_JOB)),
     "get": lambda client: client.require(NAME),
-    "list": lambda client: client.list(CUSTOM_JOB, PARENT, ""),
+    "list": lambda client: client.find(CUSTOM_JOB, PARENT, ""),
     "cancel": lambda client: client.cancel(NAME),
     "delete": lambda client: client.delete(NAME),
     "log_lines": lambda client: client.log_lines(NAME, 1),
@@ -330,11 +330,11 @@ def test_a_disabled_api_is_waited_for_by_lists(api: Api, client: Client, clock: 
         )
     )
     api.first, api.answer = [(403, old, {}), (403, new, {})], {"customJobs": [HELD]}
-    assert client.list(CUSTOM_JOB, PARENT, "") == [HELD]
+    assert client.find(CUSTOM_JOB, PARENT, "") == [HELD]
     assert len(clock.naps) == 2
     api.fails(403, "Permission 'aiplatform.customJobs.list' denied")
     with pytest.raises(errors.PermissionDenied):
-        client.list(CUSTOM_JOB, PARENT, "")
+        client.find(CUSTOM_JOB, PARENT, "")
     assert len(clock.naps) == 2, "other refusals are not waited for"
 
 

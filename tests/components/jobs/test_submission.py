@@ -229,8 +229,8 @@ class LateApi(FakeClient):
         options["find_earlier_result"] = options.pop("find_created")
         return self.caller.call("create", attempt, **options)
 
-    def list(self, kind: Kind, parent: str, filter: str) -> Sequence[dict[str, Any]]:
-        return [job for job in super().list(kind, parent, filter) if self.visible[job["name"]] <= self.clock.now]
+    def find(self, kind: Kind, parent: str, condition: str) -> Sequence[dict[str, Any]]:
+        return [job for job in super().find(kind, parent, condition) if self.visible[job["name"]] <= self.clock.now]
 
     def cancel(self, name: ResourceName) -> None:
         super().cancel(name)

@@ -74,7 +74,7 @@ def calls(server: Hostile, monkeypatch: pytest.MonkeyPatch) -> dict[str, Callabl
     return {
         "create": lambda: client.create(CUSTOM_JOB, PARENT, job_of(CUSTOM_JOB), **nothing),
         "get": lambda: client.require(NAME),
-        "list": lambda: client.list(CUSTOM_JOB, PARENT, ""),
+        "list": lambda: client.find(CUSTOM_JOB, PARENT, ""),
         "delete": lambda: client.delete(NAME),
         "list executions": lambda: client.list_executions(f"{PARENT}/workflows/w"),
         "log": lambda: client.log_lines(NAME, 10),
