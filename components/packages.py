@@ -26,7 +26,7 @@ from vertex_api.validation.formats import Violation
 from . import files, providers
 from .errors import UploadFailed
 from .own import Own
-from .plan.arguments import read_arguments, require_keywords
+from .plan.arguments import checked, read_arguments
 from .plan.program import Foundation, default_foundation
 from .plan.training import place
 from .runtime.resource import DynamicResource, Provider, formerly
@@ -87,6 +87,7 @@ class PythonPackage(DynamicResource):
     reference: str
     """The `uri` as plain text, for code that needs it while the program runs."""
 
+    @checked
     def __init__(
         self,
         name: str,
@@ -95,7 +96,6 @@ class PythonPackage(DynamicResource):
         *,
         foundation: Foundation | None = None,
     ) -> None:
-        require_keywords("PythonPackage", name, opts, foundation)
         rules = partial(violations, Path.cwd())
         args = read_arguments(args, place(f'PythonPackage "{name}"'), rules, PythonPackageArgs, name_problem(name))
         foundation = foundation or default_foundation()

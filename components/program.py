@@ -14,7 +14,7 @@ from vertex_api.validation.formats import Violation
 from .data import lock
 from .data.lock import LockedData
 from .errors import DeclarationErrors, Problem
-from .plan.arguments import read_arguments, require_keywords
+from .plan.arguments import checked, read_arguments
 from .plan.program import Foundation, join, offer_foundation, require_sums
 from .plan.training import place
 from .review.reports import show_reports
@@ -59,11 +59,11 @@ class TrainingStack(pulumi.ComponentResource):
     schedules: Schedules
     """The schedules that the stack declares."""
 
+    @checked
     def __init__(
         self, name: str, args: TrainingStackArgs | None = None, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         resource = f'TrainingStack "{name}"'
-        require_keywords("TrainingStack", name, opts)
         own = read_arguments(args or {}, place(resource), _prefix_violations)
         prefix, former = own.pop("prefix", ""), own.pop("formerly", None)
         _take(name, prefix)

@@ -14,7 +14,7 @@ from vertex_api.names import join_names
 
 from .. import files, providers
 from ..errors import BuildFailed, DockerUnavailable, FileNameUnusable
-from ..plan.arguments import read_arguments, require_keywords
+from ..plan.arguments import checked, read_arguments
 from ..plan.program import Foundation, default_foundation
 from ..plan.training import place
 from ..runtime.resource import DynamicResource, Provider, formerly
@@ -90,6 +90,7 @@ class TrainingImage(DynamicResource):
     build_context: BuildContext
     """The files that the image is built from, and what is done with them."""
 
+    @checked
     def __init__(
         self,
         name: str,
@@ -99,7 +100,6 @@ class TrainingImage(DynamicResource):
         foundation: Foundation | None = None,
         secrets: Mapping[str, pulumi.Input[str]] | None = None,
     ) -> None:
-        require_keywords("TrainingImage", name, opts, foundation, secrets=secrets)
         rules = partial(built_violations, Path.cwd())
         at = place(f'TrainingImage "{name}"')
         args = read_arguments(args, at, rules, TrainingImageArgs, image_name_problem(name))

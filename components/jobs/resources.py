@@ -22,7 +22,7 @@ from vertex_api.validation.shape import canonicalize
 from .. import providers
 from ..data.lock import LockedData
 from ..errors import DeclarationErrors
-from ..plan.arguments import require_keywords
+from ..plan.arguments import checked
 from ..plan.program import Foundation, default_foundation
 from ..plan.rules import expand_name
 from ..plan.training import Defaults, Training, place
@@ -56,6 +56,7 @@ class _Job(DynamicResource, Generic[Spec]):
     After a refresh it has the `error` of a failed job, and of a search `trials` (`ended`, `of`) and `bestTrial`.
     """
 
+    @checked
     def __init__(
         self,
         name: str,
@@ -69,7 +70,6 @@ class _Job(DynamicResource, Generic[Spec]):
         data: "Mapping[str, LockedData] | None" = None,
     ) -> None:
         resource = f'{type(self).__name__} "{name}"'
-        require_keywords(type(self).__name__, name, opts, foundation, lifecycle=lifecycle, secrets=secrets, data=data)
         _require_data(resource, data or {})
         foundation = foundation or default_foundation()
         self._foundation, self._place = foundation, (name, opts.parent if opts else None)
@@ -387,6 +387,7 @@ class Completion(DynamicResource):
     docs/configuration.md#results lists them all.
     """
 
+    @checked
     def __init__(
         self,
         name: str,
@@ -398,7 +399,6 @@ class Completion(DynamicResource):
         omit_failed: bool = False,
     ) -> None:
         resource = f'Completion "{name}"'
-        require_keywords("Completion", name, opts, foundation, deadlines=deadlines)
         foundation = foundation or default_foundation()
         _require_jobs(resource, jobs)
         _require_deadlines(resource, deadlines or {}, jobs)

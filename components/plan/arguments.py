@@ -1,16 +1,24 @@
-"""What a program gives a component as `args`: plain values of a shape, read when the component is made."""
+"""What a program gives a resource: `args`, plain values of a shape that are read when it is made, and the rest."""
 
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import pulumi
 
 from vertex_api.messages import KeyPath, truncate
+from vertex_api.names import closest_name, did_you_mean
 from vertex_api.validation.formats import Violation
 from vertex_api.validation.shape import MUST_BE_OBJECT, canonicalize
 
 from ..errors import DeclarationErrors
 from .training import Place, place
+
+Init = TypeVar("Init", bound=Callable[..., None])
+_OBJECTS = ("lifecycle", "secrets", "data", "deadlines")
+"""Arguments that are mappings, of those resources that have them."""
+_OPTIONS = [*inspect.signature(pulumi.ResourceOptions).parameters]
 
 
 def read_arguments(
@@ -38,20 +46,47 @@ def read_arguments(
     return given
 
 
-def require_keywords(
-    resource: str, name: Any, opts: Any = None, foundation: Any = None, **objects: Mapping[str, Any] | None
-) -> None:
-    """Raise DeclarationErrors for what a resource is given beside `args` in another type; `objects` are mappings."""
-    wrong = {key: MUST_BE_OBJECT for key, each in objects.items() if not isinstance(each, Mapping | None)}
+def checked(init: Init) -> Init:
+    """Let a resource's `__init__` begin only with the arguments that it has, in their types.
+
+    What is wrong with them is one line of a DeclarationErrors, where Python would end the program with a traceback.
+    """
+    signature = inspect.signature(init)
+
+    @wraps(init)
+    def begin(self: Any, *values: Any, **keywords: Any) -> None:
+        try:
+            wrong = [*_mistyped(signature.bind(self, *values, **keywords).arguments)]
+        except TypeError as error:
+            unknown = [key for key in keywords if key not in signature.parameters]
+            wrong = [((key,), _unknown(key, signature)) for key in unknown] or [((), str(error))]
+        if wrong:
+            names = [keywords["name"]] if "name" in keywords else values[:1]
+            at = place(" ".join([type(self).__name__, *(f'"{name}"' for name in names)]))
+            raise DeclarationErrors([at(path, message) for path, message in wrong])
+        init(self, *values, **keywords)
+
+    return cast(Init, begin)
+
+
+def _unknown(key: str, signature: inspect.Signature) -> str:
+    _, *known = signature.parameters
+    if not closest_name(key, known) and (option := closest_name(key, _OPTIONS)):
+        return f"is an option; give opts=pulumi.ResourceOptions({option}=…)"
+    return f"is no argument of it{did_you_mean(key, known)}"
+
+
+def _mistyped(given: Mapping[str, Any]) -> Iterator[Violation]:
+    for key in _OBJECTS:
+        if not isinstance(given.get(key), Mapping | None):
+            yield (key,), MUST_BE_OBJECT
+    name, opts, foundation = (given.get(key) for key in ("name", "opts", "foundation"))
     if not isinstance(name, str):
-        wrong["name"] = "must be a text"
+        yield ("name",), "must be a text"
     if not isinstance(opts, pulumi.ResourceOptions | None):
-        wrong["opts"] = f"{truncate(repr(opts))} must be a pulumi.ResourceOptions"
+        yield ("opts",), f"{truncate(repr(opts))} must be a pulumi.ResourceOptions"
     if foundation is not None and not hasattr(foundation, "program"):
-        wrong["foundation"] = f"{truncate(repr(foundation))} must be the `foundation` of a TrainingStack"
-    if wrong:
-        at = place(f'{resource} "{name}"')
-        raise DeclarationErrors([at((key,), message) for key, message in wrong.items()])
+        yield ("foundation",), f"{truncate(repr(foundation))} must be the `foundation` of a TrainingStack"
 
 
 def _impure(value: Any, path: KeyPath) -> Iterator[Violation]:

@@ -20,7 +20,7 @@ from ..jobs.resources import (
     HyperparameterTuningJob,
     TrainingPipeline,
 )
-from ..plan.arguments import read_arguments, require_keywords
+from ..plan.arguments import checked, read_arguments
 from ..plan.program import Foundation, default_foundation
 from ..plan.training import Timetable, Training, place, title
 from ..runtime.resource import refuse_options, when_known
@@ -90,6 +90,7 @@ class Schedule(pulumi.ComponentResource):
     the last `pulumi up` that changed the schedule, or of the last refresh.
     """
 
+    @checked
     def __init__(
         self,
         name: str,
@@ -98,7 +99,6 @@ class Schedule(pulumi.ComponentResource):
         *,
         foundation: Foundation | None = None,
     ) -> None:
-        require_keywords(_SCHEDULE.type, name, opts, foundation)
         plain = {key: each for key, each in args.items() if key != "jobs"} if isinstance(args, Mapping) else args
         read_arguments(plain, place(title(_SCHEDULE, name)), lambda _: _key_violations(args))
         foundation = foundation or default_foundation()

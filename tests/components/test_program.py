@@ -12,7 +12,16 @@ import pulumi_gcp
 import pytest
 import vertex_training
 from pulumi.runtime import config
-from vertex_training import CustomJob, PythonPackage, Schedule, TrainingImage, TrainingStack
+from vertex_training import (
+    Completion,
+    CustomJob,
+    HyperparameterTuningJob,
+    PythonPackage,
+    Schedule,
+    TrainingImage,
+    TrainingPipeline,
+    TrainingStack,
+)
 from vertex_training.errors import DeclarationErrors, ProjectNumberUnknown
 from vertex_training.jobs.identity import own_labels
 from vertex_training.settings import settings
@@ -257,6 +266,45 @@ def test_a_wrong_keyword_is_one_line(
         made(lambda: component("west", {}, **wrong), is_preview=True)
     (problem,) = caught.value.problems
     assert str(problem) == f'{component.__name__} "west": {message}'
+
+
+@pytest.mark.parametrize(
+    "cls",
+    [
+        CustomJob,
+        HyperparameterTuningJob,
+        TrainingPipeline,
+        Completion,
+        TrainingImage,
+        PythonPackage,
+        Schedule,
+        TrainingStack,
+    ],
+)
+@pytest.mark.parametrize(
+    ("values", "keywords", "message"),
+    [
+        (("x", {}), {"optss": None}, ' "x": optss: is no argument of it; did you mean opts?'),
+        (("x", {}), {"dependson": []}, ' "x": dependson: is an option; give opts=pulumi.ResourceOptions(depends_on=…)'),
+        (("x", {}), {"cronn": ""}, ' "x": cronn: is no argument of it; known: '),
+        ((), {"name": "x", "parent": None}, ' "x": parent: is an option; give opts=pulumi.ResourceOptions(parent=…)'),
+        ((), {"opts": None}, ": missing a required argument: 'name'"),
+        (("x", {}, None, None), {}, ' "x": too many positional arguments'),
+    ],
+)
+def test_a_misspelt_keyword_is_one_line(
+    made: Callable[..., Graph], cls: type, values: Any, keywords: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(DeclarationErrors) as caught:
+        made(lambda: cls(*values, **keywords), is_preview=True)
+    (problem,) = caught.value.problems
+    assert str(problem).startswith(f"{cls.__name__}{message}")
+
+
+def test_misspelt_keywords_are_all_named(made: Callable[..., Graph]) -> None:
+    with pytest.raises(DeclarationErrors) as caught:
+        made(lambda: CustomJob("x", SPEC, life_cycle={}, secret={}))  # type: ignore[call-arg]
+    assert [each.path for each in caught.value.problems] == ["life_cycle", "secret"]
 
 
 NAME_FORM = 'must be lower-case letters, digits, "-", "_" and ".", at most 63'
