@@ -78,8 +78,16 @@ class LedgerProvider(Provider):
     """
 
     def check(self, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.CheckResult:
+        urn, failures = engine.requested_urn(), []
         if olds:
-            holders.current().see(engine.requested_urn())
+            holders.current().see(urn)
+        elif other := _cloud_stack_elsewhere(urn, news):
+            reason = (
+                f"is {other} in the state, and Google Cloud has a stack's bucket, accounts and grants once: deleting "
+                "the former would take the grants along; to go on with them, give the TrainingStack "
+                "aliases=[pulumi.Alias(parent=…)] with the parent that it had, None for the stack"
+            )
+            failures.append(dynamic.CheckFailure("parent", reason))
         inputs = {name: news[name] for name in ("stack", "parent", "jobs", *_SILENT) if name in news}
         # For good: a job that has been kept once has the mark of its name for as long as it exists.
         inputs["kept"] = sorted({*olds.get("kept", []), *news["kept"]})
@@ -100,7 +108,7 @@ class LedgerProvider(Provider):
             print(f"{name}: runs what {old} has run, which is gone; {key}", flush=True)  # noqa: T201
         if goings := int(olds.get("goings", 0)) + bool(gone):
             inputs["goings"] = goings
-        return dynamic.CheckResult(inputs, [])
+        return dynamic.CheckResult(inputs, failures)
 
     def diff(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.DiffResult:
         """Set the ledger of this run too: an unchanged ledger gets no `update`."""
@@ -125,6 +133,20 @@ class LedgerProvider(Provider):
         _remove_marked(
             props["parent"], props["stack"], KINDS, lambda mark: mark.startswith(f"{id_}-") and mark not in kept
         )
+
+
+def _cloud_stack_elsewhere(urn: str, news: Mapping[str, Any]) -> str:
+    """Return where the state has a new ledger of Google Cloud under another parent, as messages show it; "" if nowhere.
+
+    Names are unique in a program, so the two are one `TrainingStack` that has moved.
+    """
+    is_cloud = str(news.get("parent")).startswith(target.CLOUD_PREFIX)
+    state = holders.current().own_state(urn) if is_cloud else None
+    for other, (type_, given) in state.inputs.items() if state and urn not in state.inputs else ():
+        is_namesake = type_ == Ledger.__name__ and other.rpartition("::")[2] == urn.rpartition("::")[2]
+        if is_namesake and str(given.get("parent")).startswith(target.CLOUD_PREFIX):
+            return holders.tail(other).partition(f"${Ledger.__name__}")[0]
+    return ""
 
 
 def _cover(id_: str, inputs: Mapping[str, Any]) -> None:

@@ -159,9 +159,10 @@ import pulumi
 import vertex_training as vt
 
 below = pulumi.ComponentResource("team:index:Squad", "below")
-opts = pulumi.ResourceOptions(parent=%s, aliases=[pulumi.Alias(parent=None)])
+opts = pulumi.ResourceOptions(%s)
 vt.TrainingStack("training", {"prefix": "east-", "formerly": ""}, opts)
 """
+ALIAS = "aliases=[pulumi.Alias(parent=None)]"
 
 
 def settings(block: str) -> dict[str, Any]:
@@ -202,7 +203,7 @@ class TestCloud:
 
     def test_another_prefix_runs_nothing(self, cloud: Renaming) -> None:
         project = cloud.project
-        (project.root / "__main__.py").write_text(PREFIXED % "None")
+        (project.root / "__main__.py").write_text(PREFIXED % ALIAS)
         cloud.up()
         assert cloud.submitted() == []
         project.assert_no_changes("--refresh")
@@ -229,9 +230,14 @@ class TestCloud:
         assert cloud.submitted() == ["POST another"], "the job that the project had before"
         assert second.resources()["east-job0"]["id"] == id_
         second.assert_no_changes("--refresh")
-        (project.root / "__main__.py").write_text(PREFIXED % "below")
+        (project.root / "__main__.py").write_text(PREFIXED % "parent=below")
+        refused = project.pulumi("preview", "--stack", project.name, fails=True)
+        assert "is TrainingStack$GcpFoundation in the state, and Google Cloud has a stack's bucket" in refused
+        (project.root / "__main__.py").write_text(PREFIXED % f"parent=below, {ALIAS}")
+        before = len(project.read_provider_calls())
         cloud.up()
         assert cloud.submitted() == []
+        assert "delete" not in {call["operation"] for call in project.read_provider_calls()[before:]}
         assert id_ in cloud.server.jobs
         assert "::team:index:Squad$" in cloud.state()["east-a"][1]
         cloud.project.assert_no_changes("--refresh")

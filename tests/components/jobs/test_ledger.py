@@ -9,7 +9,7 @@ from vertex_training.jobs.identity import mark, own_labels, settings_of
 from vertex_training.jobs.inputs import Inputs
 from vertex_training.jobs.ledger import LedgerProvider
 from vertex_training.jobs.provider import CustomJobProvider
-from vertex_training.runtime import holders, pacing, target
+from vertex_training.runtime import engine, holders, pacing, target
 
 from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.vertex_api.jobs import custom_job, edited, pipeline
@@ -310,3 +310,36 @@ def test_settings_of_two_stacks_reach_their_own_jobs() -> None:
     # Two stacks are there now, and neither has this job.
     assert settings_of(places["west-"], "program-s") == {}
     assert settings_of(places[""], "program-s") == {"prefix": ""}
+
+
+BELOW = "urn:pulumi:dev::team::{}vertex-training:index:GcpFoundation$pulumi-python:dynamic/vertex-training:Ledger::{}"
+STACK = "vertex-training:index:TrainingStack$"
+HERE, THERE = (BELOW.format(types, "job-names") for types in (STACK, f"a:b:Squad${STACK}"))
+CLOUD = {"parent": f"{target.CLOUD_PREFIX}{PARENT}"}
+
+
+@pytest.mark.parametrize(
+    ("recorded_as", "given", "moved"),
+    [
+        (HERE, CLOUD, True),
+        (BELOW.format("", "job-names"), CLOUD, True),
+        (THERE, CLOUD, False),
+        (BELOW.format("", "west-job-names"), CLOUD, False),
+        (HERE, {"parent": f"//local/{PARENT}"}, False),
+    ],
+)
+@pytest.mark.parametrize("now", [CLOUD, {}], ids=["gcp", "local"])
+def test_a_stack_of_google_cloud_moves_by_an_alias(
+    recorded: holders.State,
+    monkeypatch: pytest.MonkeyPatch,
+    recorded_as: str,
+    given: dict[str, Any],
+    moved: bool,
+    now: dict[str, Any],
+) -> None:
+    recorded.inputs[recorded_as] = ("Ledger", given)
+    monkeypatch.setattr(engine, "requested_urn", lambda: THERE)
+    found = [failure.reason for failure in ledger.check({}, inputs(**now)).failures]
+    where = "TrainingStack$GcpFoundation" if recorded_as == HERE else "GcpFoundation"
+    assert [reason.partition(" in the state")[0] for reason in found] == ([f"is {where}"] if moved and now else [])
+    assert ledger.check(inputs(), inputs(**now)).failures == []
