@@ -56,10 +56,10 @@ def require(job: Job, parent: str, name: str, error_prefix: str) -> None:
 
 def held(parent: str, name: str) -> Limits:
     """Return the guardrails that hold for a job. Raises SubmitFailed if they cannot be read."""
-    config = Provider.config
-    given = json.dumps(identity.settings_of(parent, name).get(KEY, []))
-    files = config.get(KEY, ""), config.get(EXTENDS), os.environ.get(VARIABLE), str(Path.cwd())
-    return _limits(given, bool(identity.registries(parent)), *files)
+    config, given = Provider.config, identity.settings_of(parent, name).get(KEY)
+    extends = config.get(EXTENDS)
+    files = config.get(KEY, ""), extends, os.environ.get(VARIABLE), str(Path.cwd()) if extends else ""
+    return _limits(json.dumps(given) if given else "[]", bool(identity.registries(parent)), *files)
 
 
 def prices(parent: str, name: str) -> Prices:

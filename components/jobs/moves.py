@@ -77,12 +77,14 @@ def placed(job: Job, derived: Mapping[str, Any]) -> Job:
 
 
 def carried(kind: Kind, olds: Mapping[str, Any], inputs: dict[str, Any], derived: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the `inputs` of a job with the run that `olds` has, if they would run the same.
+    """Return other inputs with the run that `olds` has if they would run the same, else `inputs` themselves.
 
     They have `nextRun` then: the display name and the labels that the run does not have yet.
     """
     if not olds.get("spec") or olds.get("adopt") or inputs.get("adopt"):
         return inputs
+    if all(olds.get(key) == inputs.get(key) for key in ("spec", "verify", *_SAME, *_SAME_VALUES)):
+        return {**inputs}  # as below, for less: most jobs of most previews
     ran, job = stored_job(kind, olds["spec"]), Job(kind, inputs["spec"])
     if not _is_same_run(olds, ran, inputs, job, derived):
         return inputs
