@@ -21,6 +21,7 @@ from vertex_training.review.granted import ENDPOINT_VARIABLE
 
 from tests.engine import preloaded_python
 from tests.engine.preview import Preview, preview_stack
+from tests.standins import transit
 from tests.vertex_emulator.running import PATIENCE_SECONDS
 from vertex_emulator.cli import emulator
 from vertex_emulator.pruning import clear
@@ -112,7 +113,7 @@ class Project:
         """Create a stack, by copying what the first `pulumi stack init` of its name has written."""
         stack_file, state = self.root / "stacks" / f"Pulumi.{name}.yaml", self.root.parent / "state"
         if name not in _INITIAL_STACKS:
-            self.pulumi("stack", "init", "--secrets-provider", "passphrase", name)
+            self.pulumi("stack", "init", "--secrets-provider", transit.PROVIDER, name)
             written = [file for file in state.rglob("*") if file.name in ("meta.yaml", f"{name}.json")]
             key = yaml.safe_load(stack_file.read_text())
             key.pop("config", None)
@@ -274,6 +275,7 @@ def engine_environment(folder: Path) -> dict[str, str]:
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         "PYTHONPATH": str(STARTUP),
         **preloaded_python.get_variables(),
+        **transit.get_variables(),
         # No server is there: without an emulator in place of Google Cloud, nothing is looked up.
         ENDPOINT_VARIABLE: "http://127.0.0.1:9/",
         # The heap of an engine with a small stack is not worth collecting.

@@ -12,19 +12,22 @@ _PULUMI_PROCESSES = ("pulumi.dynamic", "pulumi-language-python-exec")
 
 
 def _run_in_fork(path: str) -> None:
-    """Let a process that has imported all do what this one was started for, and exit as it does."""
-    import json
-    import signal
-    import socket
+    """Let a process that has imported all do what this one was started for, and exit as it does.
 
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
-        server.connect(path)
-        what = {"orig_argv": sys.orig_argv, "environ": dict(os.environ)}
-        what["cwd"] = os.getcwd()  # noqa: PTH109 - pathlib takes 10 ms
-        socket.send_fds(server, [json.dumps(what).encode()], [0, 1, 2])
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda number, _: server.send(str(int(number)).encode()))
-        os._exit(int(server.recv(16) or 1))
+    Its own imports would take longer than the rest: hence these modules, and a literal in place of JSON.
+    """
+    import _signal
+    import _socket
+
+    server = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+    server.connect(path)
+    folder = os.getcwd()  # noqa: PTH109 - pathlib takes 10 ms
+    streams = b"".join(number.to_bytes(4, sys.byteorder) for number in (0, 1, 2))
+    message = ascii((sys.orig_argv, dict(os.environ), folder)).encode()
+    server.sendmsg([message], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
+    for number in (_signal.SIGINT, _signal.SIGTERM):
+        _signal.signal(number, lambda number, _: server.send(str(number).encode()))
+    os._exit(int(server.recv(16) or 1))
 
 
 def _would_import_the_same(checkout: str) -> bool:
