@@ -39,7 +39,7 @@ def show(args: Namespace) -> int:
         return 1
     sources = {source: number for number, source in enumerate(sorted({price.source for *_, price in found}), 1)}
     for kind, name, region, price in found:
-        amount = f"{price.usd:<12g}{f'USD per {_UNITS[kind]}':<20}"
+        amount = f"{price.usd:<12g}{f'{prices.CURRENCY} per {_UNITS[kind]}':<20}"
         other = f"  {prices.ABOUT} of {price.region}, the nearest region with one" if price.region != region else ""
         number = f"[{sources[price.source]}]"
         print(f"{kind:<12}{name:<22}{region:<24}{amount}{price.source.as_of} {number}{other}")  # noqa: T201

@@ -138,7 +138,7 @@ def _formerly(former: str, prefix: str) -> pulumi.ResourceOptions:
 
 
 def _report_unlocked(settings: Settings, data: Mapping[str, LockedData]) -> None:
-    """Warn of data that jobs refer to and that is not locked; with target `gcp`, refuse it unless `verify` is `warn`.
+    """Warn of data that jobs refer to and that is not locked; with target `gcp`, refuse it if `verify` is `error`.
 
     Raises DeclarationErrors.
     """
@@ -146,8 +146,7 @@ def _report_unlocked(settings: Settings, data: Mapping[str, LockedData]) -> None
     missing = {name: settings.data[name] for name in sorted(used) if not data[name].summary}
     problems: dict[bool, list[Problem]] = {True: [], False: []}
     for name, each in missing.items():
-        command = f"vertex-training data lock --stack {pulumi.get_stack()} {name}"
-        problem = each.place((), f"is not locked, so no change of {each.uri} runs a job again; run `{command}`")
+        problem = each.place((), data[name].unlocked(name, pulumi.get_stack()))
         if each.verify != "off":
             problems[bool(settings.cloud) and each.verify == "error"].append(problem)
     if problems[True]:

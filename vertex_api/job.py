@@ -15,7 +15,7 @@ from functools import cached_property, partial
 from typing import Any, Literal, cast
 
 from vertex_api import pipelines, studies
-from vertex_api.jobspec import DEFAULT_TIMEOUT, explicit_timeout, model_folder
+from vertex_api.jobspec import DEFAULT_TIMEOUT, explicit_timeout, model_folder, replica_count
 from vertex_api.messages import KeyPath, value_at, without_defaults
 from vertex_api.names import CUSTOM_JOB, TRAINING_PIPELINE, JobJson, Kind
 from vertex_api.scalars import to_seconds
@@ -47,7 +47,7 @@ class Job:
         """Return the job that takes the same machines as ResourcePools with as many as autoscaling's bound allows."""
 
         def replicas(pool: Mapping[str, Any]) -> int:
-            return int(pool.get("autoscalingSpec", {}).get(f"{bound}ReplicaCount", pool.get("replicaCount", 1)))
+            return int(pool.get("autoscalingSpec", {}).get(f"{bound}ReplicaCount", replica_count(pool)))
 
         worker_pools = [{**pool, "replicaCount": replicas(pool)} for pool in pools]
         return cls(CUSTOM_JOB, {"jobSpec": {"workerPoolSpecs": worker_pools}})

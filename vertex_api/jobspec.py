@@ -24,6 +24,18 @@ def explicit_timeout(job_spec: Mapping[str, Any]) -> str | None:
     return timeout if timeout and to_seconds(timeout) > 0 else None
 
 
+def replica_count(pool: Mapping[str, Any]) -> int:
+    """Return how many replicas a pool has (discovery document, WorkerPoolSpec: 1 if it does not say)."""
+    count: int = pool.get("replicaCount", 1)
+    return count
+
+
+def image_name(pool: Mapping[str, Any]) -> str | None:
+    """Return the name of the image that a pool's replicas run, None if it names none."""
+    task = {**pool.get("containerSpec", {}), **pool.get("pythonPackageSpec", {})}
+    return task.get("imageUri") or task.get("executorImageUri")
+
+
 def boot_disk(pool: Mapping[str, Any]) -> tuple[str, int]:
     """Return the type and the GiB of the boot disk of each machine of a pool.
 

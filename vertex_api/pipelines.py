@@ -76,13 +76,14 @@ def backing_kind(pipeline: Mapping[str, Any]) -> Kind:
     return TASK_KINDS[pipeline[DEFINITION_FIELD]]
 
 
-def backing_job_name(pipeline: Mapping[str, Any]) -> str | None:
-    """Return the resource name of the job that a pipeline of the service runs, None before there is one.
+BACKING_CUSTOM_JOB, BACKING_TUNING_JOB = "backingCustomJob", "backingHyperparameterTuningJob"
+"""Fields of `trainingTaskMetadata`. Google's SDK reads the first; the name of the other one follows its pattern."""
 
-    Google's SDK reads `backingCustomJob`; the name of the other field follows its pattern.
-    """
+
+def backing_job_name(pipeline: Mapping[str, Any]) -> str | None:
+    """Return the resource name of the job that a pipeline of the service runs, None before there is one."""
     metadata = pipeline.get("trainingTaskMetadata") or {}
-    name = metadata.get("backingCustomJob") or metadata.get("backingHyperparameterTuningJob")
+    name = metadata.get(BACKING_CUSTOM_JOB) or metadata.get(BACKING_TUNING_JOB)
     return str(name) if name else None
 
 

@@ -20,12 +20,12 @@ _HOLDER_SECONDS, _PROBE_SECONDS = 0.2, 20.0
 _OWNER_ONLY = 0o700
 STARTED = "VERTEX_EMULATOR_STARTED"
 """The variable of a `serve` whose folder its starter has made: one that is removed meanwhile is not made again."""
-_OWN_NAMES = {"emulator.db", "gcs", "start.lock"}  # start.lock is that of Pulumi's programs
+_MARKS = {"emulator.db", "gcs", "start.lock"}  # start.lock is that of Pulumi's programs
 _METRIC_BYTES = 4 << 20  # cloudml-hypertune keeps 100 entries
 
 
 class DataFolder:
-    """The folder of `--data`. Buckets outlive everything; the rest belongs to jobs."""
+    """The folder of `--data`: the emulator's own files, what jobs leave, and buckets, which outlive both."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -105,7 +105,7 @@ class DataFolder:
                 )
             if mode & ~_OWNER_ONLY == 0:
                 return
-            if mode & stat.S_ISVTX or (names and not names & _OWN_NAMES):
+            if mode & stat.S_ISVTX or (names and not names & _MARKS):
                 raise StartError(
                     f"the data folder {self.root} holds other files, and other users can open it (mode {mode:04o}); "
                     f"choose an empty folder with --data, or close this one to them: chmod 700 {self.root}"

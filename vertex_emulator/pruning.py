@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from vertex_api.jobspec import output_folder
 from vertex_emulator.data_folder import DataFolder, acquire_lock
 from vertex_emulator.database import Database
 from vertex_emulator.errors import EmulatorError, ExecutorUnavailable, InvalidBucketUri
@@ -102,7 +103,7 @@ def _folder_bytes(folder: Path) -> int:
 def _output_uri(spec: Mapping[str, Any]) -> str:
     """Return the base output directory of a custom or tuning job without "/" at its end; "" without one."""
     job_spec = spec.get("jobSpec") or spec.get("trialJobSpec") or {}
-    return str(job_spec.get("baseOutputDirectory", {}).get("outputUriPrefix", "")).rstrip("/")
+    return output_folder(job_spec) or ""
 
 
 _FOLDER = re.compile(r"(?:gs://|/gcs/)([a-z0-9][^\"'\\\s,;]*)")

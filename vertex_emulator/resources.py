@@ -6,7 +6,7 @@ from typing import Any
 from vertex_api import types
 from vertex_api.messages import enums_as_numbers, int64_as_text
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
-from vertex_api.pipelines import backing_kind
+from vertex_api.pipelines import BACKING_CUSTOM_JOB, BACKING_TUNING_JOB, backing_kind
 from vertex_emulator.database.records import CANCELLED, Job, ModelVersion, Operation, PipelineProgress, Trial
 from vertex_emulator.times import format_time, short_time
 
@@ -31,8 +31,7 @@ def pipeline_json(pipeline: Job, progress: PipelineProgress | None) -> dict[str,
     body = job_json(pipeline)
     if progress is not None:
         kind = backing_kind(pipeline.spec)
-        # Google's SDK reads backingCustomJob; the other name is formed like it.
-        field = "backingCustomJob" if kind == CUSTOM_JOB else "backingHyperparameterTuningJob"
+        field = BACKING_CUSTOM_JOB if kind == CUSTOM_JOB else BACKING_TUNING_JOB
         parent = pipeline.location.name
         body["trainingTaskMetadata"] = {field: f"{parent}/{kind.collection}/{progress.job}"}
         if progress.best_trial_job is not None:

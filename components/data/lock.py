@@ -300,6 +300,11 @@ class LockedData:
     verify: str
     """What it means that the data is not as locked: `error`, `warn` or `off`."""
 
+    def unlocked(self, name: str, stack: str) -> str:
+        """Return what to say of data without a lock."""
+        command = f"vertex-training data lock --stack {stack} {name}"
+        return f"is not locked, so no change of {self.uri} runs a job again; run `{command}`"
+
 
 def resolve(root: Path, stack: str, data: Mapping[str, Data]) -> dict[str, LockedData]:
     """Return what the lock of a project has of the data that a stack declares, by name. Raises DataLockUnusable."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vertex_api.job import Job
+from vertex_api.jobspec import image_name
 
 from ..data.listing import BUCKET, TABLE
 from ..images.declaration import is_built_here, uses_cloud_build
@@ -133,9 +134,7 @@ class Needs:
     def read_images(self) -> list[str]:
         """The names of images that the stack does not build."""
         names = [image["uri"] for image in self.settings.images.values() if "uri" in image]
-        for _, pool in self._pools():
-            task = {**pool.get("containerSpec", {}), **pool.get("pythonPackageSpec", {})}
-            names += [task[field] for field in ("imageUri", "executorImageUri") if field in task]
+        names += filter(None, (image_name(pool) for _, pool in self._pools()))
         return [*dict.fromkeys(names)]
 
     @property

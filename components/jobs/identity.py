@@ -24,8 +24,12 @@ def own_labels(owner: str, token: str) -> dict[str, str]:
 
     `owner` is `<pulumi project>/<stack>/<resource name>`, `token` that of `job_token`.
     """
-    parts = (re.sub(r"[^a-z0-9_-]", "-", part)[:63] for part in owner.lower().split("/"))
+    parts = map(_as_label, owner.split("/"))
     return {**dict(zip(OWNER_LABELS, parts, strict=True)), TOKEN_LABEL: token}
+
+
+def _as_label(name: str) -> str:
+    return re.sub(r"[^a-z0-9_-]", "-", name.lower())[:63]
 
 
 def stack_filter(stack: str) -> str:
@@ -37,6 +41,7 @@ def stack_filter(stack: str) -> str:
 def run_digest(spec: Job, rerun: str, upstream: Sequence[str] = ()) -> str:
     """Return eight hex digits that differ whenever the job would run anew: the folder of a run's outputs.
 
+    Other labels or another display name make others, too; `training_digests` tell these apart.
     `upstream` are the run digests of the jobs whose results it uses, and the digests of its data. Previews show the
     digest, so it does not depend on secrets.
     """
@@ -110,10 +115,13 @@ def covering(stack: str) -> list[LedgerRecord]:
 def settings_of(parent: str, name: str) -> Mapping[str, Any]:
     """Return the settings of the `TrainingStack` that a job belongs to, by its name or else by its location.
 
+    The name may be the one that its label has.
+
     They are empty if `pulumi up --target` has left the ledger out, and where a location without that name has several.
     """
     ledgers = [each for each in [*_ledgers.values()] if each.parent == parent]
-    named = [each for each in ledgers if name in each.names | each.kept_names]
+    names = [(each, each.names | each.kept_names) for each in ledgers]
+    named = [each for each, own in names if name in own or name in map(_as_label, own)]
     found = named or ledgers
     return found[0].settings if len(found) == 1 else {}
 
@@ -124,7 +132,7 @@ def registries(parent: str) -> frozenset[str]:
     return frozenset(str(each) for each in found if each)
 
 
-def run_digests(jobs: Iterable[Training]) -> dict[str, str]:
+def training_digests(jobs: Iterable[Training]) -> dict[str, str]:
     """Return by name eight hex digits that are equal for declared jobs that differ in names and labels alone."""
     return {
         job.name: digest(job.kind.collection, without_names(job.job.fields), job.lifecycle.get("rerun") or 0)[:8]

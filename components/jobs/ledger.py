@@ -58,7 +58,7 @@ class Ledger(DynamicResource):
             "jobs": {job.name: job.kind.collection for job in jobs},
             "kept": sorted(job.name for job in jobs if job.on_delete != "delete"),
             "settings": settings,
-            "runs": identity.run_digests(jobs),
+            "runs": identity.training_digests(jobs),
             "formerly": {job.name: [*job.formerly] for job in jobs if job.formerly},
         }
         super().__init__(providers.Ledger(), name, props, opts)

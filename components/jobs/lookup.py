@@ -16,7 +16,7 @@ from ..runtime.target import LOCAL_PREFIX, Target
 from ..schema import interpolation
 from .identity import stack_filter
 from .inputs import Inputs
-from .references import result_references
+from .references import referenced_results
 
 
 def jobs(parent: str, stack: str, ids: Mapping[str, str], created_since: str | None = None) -> dict[str, JobJson]:
@@ -99,7 +99,7 @@ def referenced_values(api: Target, inputs: Inputs) -> dict[str, str]:
     VertexError, and SubmitFailed if a job has not succeeded or does not have a result.
     """
     upstream = inputs.upstream
-    paths = {each: interpolation.split_result(each, upstream) for each in sorted(result_references(inputs.spec))}
+    paths = {each: interpolation.split_result(each, upstream) for each in sorted(referenced_results(inputs.spec))}
     for reference, (name, _) in paths.items():
         if name not in upstream:
             place = f"{inputs.error_prefix}: ${{{interpolation.JOBS}.{reference}}}"

@@ -19,7 +19,7 @@ Upstream = Mapping[str, Collection[str]]
 """By name of a job: the jobs that must have succeeded before it is submitted."""
 
 
-def result_references(spec: Job) -> set[str]:
+def referenced_results(spec: Job) -> set[str]:
     """Return the references to results in a spec, without their table and paths."""
     tables = (reference.partition(".") for _, reference in interpolation.references(spec.fields))
     return {reference for table, _, reference in tables if table == interpolation.JOBS}
@@ -103,7 +103,7 @@ def link_jobs(jobs: Sequence[Training], references: ResultReferences) -> tuple[T
         spec, inherited = job.job, set()
         if referenced[job.name]:
             spec = spec.replace(interpolation.resolve(spec.fields, tables))
-            inherited = {split_result(result, names)[0] for result in result_references(spec)}
+            inherited = {split_result(result, names)[0] for result in referenced_results(spec)}
         linked[job.name] = replace(job, spec=spec, referenced=frozenset(referenced[job.name] | inherited))
         if folder := spec.model_dir:
             model_dirs[f"{job.name}.{MODEL_DIR}"] = folder

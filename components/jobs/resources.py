@@ -295,7 +295,7 @@ def _report_unlocked(foundation: Foundation, training: Training, data: Mapping[s
     for name, each in data.items():
         if each.summary or each.verify == "off":
             continue
-        problem = training.place(("data", name), f"{each.uri} is not locked; run `vertex-training data lock`")
+        problem = training.place(("data", name), each.unlocked(name, pulumi.get_stack()))
         if each.verify == "error" and foundation.program.plan.is_cloud:
             foundation.program.refuse([problem])
         elif pulumi.runtime.is_dry_run():

@@ -16,7 +16,7 @@ from typing import Any
 from vertex_api.estimates.cost import Cost, show_nearest
 from vertex_api.estimates.prices import CURRENCY, Money
 from vertex_api.job import Job
-from vertex_api.jobspec import DEFAULT_TIMEOUT
+from vertex_api.jobspec import DEFAULT_TIMEOUT, replica_count
 from vertex_api.machines import accelerator_of
 from vertex_api.messages import KeyPath
 from vertex_api.names import either
@@ -80,7 +80,7 @@ LIMITS = (
     Limit(
         "maxReplicas",
         "replicas in all pools",
-        lambda job: sum(pool.get("replicaCount", 1) for pool in job.job_spec["workerPoolSpecs"] if pool),
+        lambda job: sum(replica_count(pool) for pool in job.job_spec["workerPoolSpecs"] if pool),
     ),
     Limit("maxTrials", "trials", lambda job: job.trials if job.study_spec else 0, ("maxTrialCount",)),
     Limit(

@@ -117,9 +117,9 @@ def service(job: Job, region: str | None, *, is_cloud: bool, is_adopted: bool) -
 
 
 def advice(job: Job) -> list[Violation]:
-    """Find what to look at again in a valid job, one for each path."""
+    """Find what to look at again in a valid job."""
     found = resolved_problems(advise(job), job.fields, interpolation.is_unresolved)
-    return [*{problem.path: problem.message for problem in found}.items()]
+    return [*dict.fromkeys((problem.path, problem.message) for problem in found)]
 
 
 def image_names(job: Job, images: Container[str]) -> Iterator[Violation]:

@@ -29,6 +29,8 @@ VARIABLE = "VERTEX_TRAINING_GUARDRAILS"
 """The variable of the environment that names files with limits from outside of a project, separated by `:`."""
 EXTENDS = "extends"
 _PACKAGE = "package:"
+MERGED = ("labels",)
+"""Keys whose objects are merged, in place of the nearest one alone."""
 _SHARED = frozenset(shapes.SharedFile.__annotations__) - {EXTENDS, KEY}
 
 
@@ -74,7 +76,7 @@ class Shared:
         """Add a file: what another one that extends it has wins."""
         self.sources.append(Source(values.get(KEY, {}), source.name, source.problem))
         for key in values.keys() & _SHARED:
-            if key == "labels":
+            if key in MERGED:
                 self.values[key] = {**values[key], **self.values.get(key, {})}
             self.values.setdefault(key, values[key])
             self.places.setdefault(key, source.problem)

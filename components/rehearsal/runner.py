@@ -41,7 +41,7 @@ from ..images.declaration import is_built_here
 from ..images.resource import build_context
 from ..jobs import lookup, metrics
 from ..jobs.failures import failure_report, success_notes
-from ..jobs.references import levels, result_references
+from ..jobs.references import levels, referenced_results
 from ..packages import SourceDistribution
 from ..plan.rules import ADOPTED_IS_NOT_RUN
 from ..plan.training import LIFECYCLE, Defaults, Training, parse_spec
@@ -199,7 +199,7 @@ def in_order(known: Mapping[str, Training], names: Iterable[str]) -> list[Traini
 
 def references(training: Training, known: Mapping[str, Training]) -> set[str]:
     """Return the jobs among those known whose results a job uses, also in a run of a schedule."""
-    named = {interpolation.split_result(each, known)[0] for each in result_references(training.job)}
+    named = {interpolation.split_result(each, known)[0] for each in referenced_results(training.job)}
     return {*named, *training.referenced} & known.keys()
 
 

@@ -16,6 +16,7 @@ from vertex_api.names import KINDS, Kind
 
 from ..data import lock
 from ..jobs.identity import NAME_FIELDS, renamed
+from ..jobs.inputs import REPLACING
 from ..jobs.moves import NEXT_RUN
 from ..plan.training import ALLOW, deletion_policy, is_upcoming
 from ..runtime import DYNAMIC_TYPE
@@ -253,7 +254,7 @@ def lifts(steps: Iterable[Step]) -> list[Lift]:
     return found
 
 
-_OF_A_RUN = ("owner", "parent", "spec", "secrets", "jobs", "tensorboard", "data", "rerun", "adopt")
+_RUN_INPUTS = ("owner", *REPLACING)
 
 
 def _moves(steps: Iterable[Step]) -> dict[str, str]:
@@ -278,7 +279,7 @@ def _moves(steps: Iterable[Step]) -> dict[str, str]:
 
 def _run_of(type_: str, inputs: Mapping[str, Any]) -> str:
     """Return a text that is equal for the inputs of one job: the provider finds it by the same."""
-    return json.dumps([type_, *(inputs.get(name) for name in _OF_A_RUN)], sort_keys=True)
+    return json.dumps([type_, *(inputs.get(name) for name in _RUN_INPUTS)], sort_keys=True)
 
 
 def _former(steps: Sequence[Step]) -> dict[tuple[str, str], str]:

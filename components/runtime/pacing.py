@@ -1,6 +1,7 @@
 """The pace of a run's submissions at each location, how many there are, and what users are told of both.
 
-A provider has no fields, so what it needs of the stack comes from the configuration that the engine gives its process.
+A provider has no fields, so what it needs of the stack comes from the configuration that the engine gives its process,
+or from the stack's ledger, which comes before any job.
 """
 
 import threading

@@ -15,12 +15,13 @@ from pydantic.alias_generators import to_camel
 
 from vertex_api.messages import KeyPath
 from vertex_api.names import did_you_mean
+from vertex_api.schedules import RESULTS_TABLE
 from vertex_api.validation.formats import Violation
 
 Tables = Mapping[str, Mapping[str, Any]]
 DATA = "data"
 """The table of the URIs of declared data: `${data.NAME}`."""
-JOBS = "jobs"
+JOBS = RESULTS_TABLE
 """The table of the results of other jobs: `${jobs.NAME.RESULT}`."""
 TENSORBOARD = "tensorboard"
 TENSORBOARD_NAME = f"${{{TENSORBOARD}.name}}"

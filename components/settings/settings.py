@@ -27,7 +27,7 @@ from ..plan import guardrails, limits
 from ..plan.folders import WritableFolders
 from ..plan.limits import Limits, Source
 from ..plan.plan import PERSISTENT_RESOURCE, Plan, resource_pools
-from ..plan.shared import EXTENDS, Shared, argument_problems, from_outside
+from ..plan.shared import EXTENDS, MERGED, Shared, argument_problems, from_outside
 from ..plan.training import Place, Timetable, Training
 from ..runtime import state
 from ..runtime.engine import defer_pulumi_gcp
@@ -309,7 +309,7 @@ def _with_shared(config: Mapping[str, str], shared: Mapping[str, Any]) -> dict[s
     if config.get(f"{NAMESPACE}:target") == "gcp":
         for key, value in shared.items():
             own = _decode(config.get(name := f"{NAMESPACE}:{key}", ""))
-            if key == "labels" and isinstance(own, dict):
+            if key in MERGED and isinstance(own, dict):
                 merged[name] = _encode({**value, **own})
             elif name not in config:
                 merged[name] = _encode(value)

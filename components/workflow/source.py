@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from vertex_api.job import Job
+from vertex_api.job import MODEL_DIR, Job
 from vertex_api.jobspec import DEFAULT_MAX_WAIT, DEFAULT_TIMEOUT, model_folder
 from vertex_api.messages import KeyPath
 from vertex_api.names import KINDS, TERMINAL_STATES, TRAINING_PIPELINE, Kind, location_name
+from vertex_api.pipelines import BACKING_TUNING_JOB
 from vertex_api.scalars import to_seconds
 from vertex_api.schedules import (
     NAME_LABEL,
@@ -44,8 +45,7 @@ _PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
 _SHOWN = 40
 _RUN = RUN_ID[2:-1]
 _SUBMIT_JOB = "submit_job"
-_BEST_TRIAL, _MODEL_DIR = "bestTrial.", "modelDir"
-_TUNING_JOB_FIELD = "backingHyperparameterTuningJob"
+_BEST_TRIAL = "bestTrial."
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def uses_best_trial(schedule: ScheduleRequest, job: ScheduledJob) -> bool:
     """Return whether a job of a schedule is a tuning job of whose best trial another one uses something."""
     later = schedule.jobs[schedule.jobs.index(job) + 1 :]
     used = {reference for each in later for reference in result_references(each.body)}
-    prefixes = (f"{job.name}.{_BEST_TRIAL}", f"{job.name}.{_MODEL_DIR}")
+    prefixes = (f"{job.name}.{_BEST_TRIAL}", f"{job.name}.{MODEL_DIR}")
     return bool(_job(job).study_spec) and any(reference.startswith(prefixes) for reference in used)
 
 
@@ -148,7 +148,7 @@ def _job(job: ScheduledJob) -> Job:
 def _result_expression(index: int, job: ScheduledJob, result: str) -> str | None:
     variable, spec = f"job_{index}", _job(job)
     kind, _, name = result.removeprefix(_BEST_TRIAL).partition(".")
-    if result == _MODEL_DIR:
+    if result == MODEL_DIR:
         trial = "${trial}" if spec.study_spec else ""
         folder = model_folder(spec.job_spec, trial)
         variables = {_RUN: "run", "trial": f"best_{index}.id"}
@@ -157,7 +157,7 @@ def _result_expression(index: int, job: ScheduledJob, result: str) -> str | None
         return f"best_{index}.id"
     if spec.study_spec and result.startswith(_BEST_TRIAL) and kind in ("parameters", "metrics") and name:
         return f"best_{index}.{kind}[{quote_literal(name)}]"
-    field = _TUNING_JOB_FIELD if spec.study_spec else "backingCustomJob"
+    field = BACKING_TUNING_JOB if spec.study_spec else "backingCustomJob"
     fields = {"name": "name", "backingJob": f"trainingTaskMetadata.{field}", "model": "modelToUpload.name"}
     return f"{variable}.{fields[result]}" if result in fields else None
 
@@ -285,7 +285,7 @@ def _recent_jobs(schedule: ScheduleRequest, job: ScheduledJob) -> str:
 def _find_best_trial(index: int, job: ScheduledJob, place: Place) -> dict[str, Any]:
     name = f"job_{index}.name"
     if KINDS[job.collection] == TRAINING_PIPELINE:
-        name = f"job_{index}.trainingTaskMetadata.{_TUNING_JOB_FIELD}"
+        name = f"job_{index}.trainingTaskMetadata.{BACKING_TUNING_JOB}"
     metric = steps.metric_args(study_spec_of(job))
     args = {"job": job.name, "url": f'${{"{place.api_url}" + {name}}}', **metric}
     return {f"find_best_trial_{index}": {"call": "find_best_trial", "args": args, "result": f"best_{index}"}}

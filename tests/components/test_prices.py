@@ -199,3 +199,11 @@ def test_hostile_prices_are_one_line(name: str, tmp_path: Path, monkeypatch: pyt
     with pytest.raises(PricesUnusable, match="is no file of prices; write it by") as refused:
         filed_prices()
     assert "\n" not in str(refused.value)
+
+
+def test_prices_in_another_currency_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "prices.json"
+    file.write_bytes(FILE.read_bytes().replace(b'"USD"', b'"EUR"', 1))
+    monkeypatch.setenv(VARIABLE, str(file))
+    with pytest.raises(PricesUnusable, match="has prices in EUR, and limits and sums are in USD; write it by"):
+        filed_prices()

@@ -195,7 +195,7 @@ def _usd(sku: Sku, kind: str) -> float:
         raise UnclearPriceError(f"{sku['skuId']} is priced by {expression['usageUnit']}, not by {_UNITS[kind]}")
     rates = [rate["unitPrice"] for rate in expression["tieredRates"]]
     if len(rates) != 1 or rates[0]["currencyCode"] != CURRENCY:
-        raise UnclearPriceError(f"{sku['skuId']} has no single rate in USD")
+        raise UnclearPriceError(f"{sku['skuId']} has no single rate in {CURRENCY}")
     return int(rates[0].get("units", "0")) + int(rates[0].get("nanos", 0)) / 1e9
 
 

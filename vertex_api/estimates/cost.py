@@ -19,7 +19,7 @@ from vertex_api.estimates.prices import (
     price_family,
 )
 from vertex_api.job import Job
-from vertex_api.jobspec import DEFAULT_TIMEOUT, boot_disk
+from vertex_api.jobspec import DEFAULT_TIMEOUT, boot_disk, replica_count
 from vertex_api.machines import Machine, accelerator_of, machine_of
 from vertex_api.scalars import to_seconds
 
@@ -69,7 +69,7 @@ def estimate_cost(job: Job, region: str, prices: Prices) -> Cost:
     if job.persistent_resource:
         return replace(duration, notes=("on a persistent resource, which is billed by itself",))
     bill = _Bill(region, prices)
-    hourly = Money(sum(pool.get("replicaCount", 1) * bill.machine(pool) for pool in job.pools))
+    hourly = Money(sum(replica_count(pool) * bill.machine(pool) for pool in job.pools))
     return replace(
         duration,
         hourly=hourly * job.parallel_trials,

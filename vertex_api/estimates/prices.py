@@ -108,6 +108,7 @@ class Prices:
     sources: Mapping[str, Source]
     table: Table
     places: Mapping[str, tuple[float, float]]
+    currency: str = CURRENCY
     _nearest: dict[tuple[str, str, str], Price | None] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
@@ -115,7 +116,7 @@ class Prices:
         """Return the prices in the text of a file such as `prices.json`."""
         file = json.loads(json_text)
         sources = {key: Source(each["asOf"], each["text"]) for key, each in file["sources"].items()}
-        return cls(sources, file["prices"], file["places"])
+        return cls(sources, file["prices"], file["places"], file["currency"])
 
     def __iter__(self) -> Iterator[tuple[str, str, Price]]:
         """Yield the kind, the name and the price of each."""
@@ -187,16 +188,19 @@ def filed_prices() -> Prices:
 @cache
 def read_prices(path: str) -> Prices:
     """Return the prices of a file. Raises PricesUnusable."""
+    problem = f"{path} is no file of prices"
     try:
         prices = Prices.parse(_read_ordinary(path).decode())
         dates = [date.fromisoformat(source.as_of) for source in prices.sources.values()]
         amounts = [price.usd for _, _, price in prices]
         if dates and amounts and {*prices.table} <= {*KINDS} and all(usd >= 0 and isfinite(usd) for usd in amounts):
-            return prices
+            if prices.currency == CURRENCY:
+                return prices
+            problem = f"{path} has prices in {prices.currency}, and limits and sums are in {CURRENCY}"
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         pass
     remedy = f"write it by `vertex-training prices --update {path}`, or unset {VARIABLE}"
-    raise PricesUnusable(f"{path} is no file of prices; {remedy}")
+    raise PricesUnusable(f"{problem}; {remedy}")
 
 
 def _read_ordinary(path: str) -> bytes:

@@ -8,7 +8,7 @@ from math import inf, isinf
 from typing import Any
 
 from vertex_api.job import Job
-from vertex_api.jobspec import boot_disk
+from vertex_api.jobspec import boot_disk, replica_count
 from vertex_api.machines import machine_of
 
 METRIC_PREFIX = "aiplatform.googleapis.com/custom_model_training_"
@@ -67,7 +67,7 @@ def quota_of_run(job_spec: Mapping[str, Any]) -> dict[str, int]:
     is_preemptible = job_spec.get("scheduling", {}).get("strategy") in ("SPOT", "FLEX_START")
     for pool in filter(None, job_spec["workerPoolSpecs"]):
         for name, amount in _per_machine(pool, is_preemptible):
-            amounts[name] = amounts.get(name, 0) + amount * pool.get("replicaCount", 1)
+            amounts[name] = amounts.get(name, 0) + amount * replica_count(pool)
     return amounts
 
 

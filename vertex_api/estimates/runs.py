@@ -16,6 +16,7 @@ from typing import Any, Self
 from vertex_api.estimates.cost import Cost, estimate_cost
 from vertex_api.estimates.prices import CURRENCY, Money, Prices
 from vertex_api.job import Job, stored_job, training_of
+from vertex_api.jobspec import replica_count
 from vertex_api.machines import accelerator_of
 from vertex_api.names import JobJson, Kind
 
@@ -128,7 +129,7 @@ def machines(job: Job) -> str:
         spec = pool.get("machineSpec", {})
         kind, count = accelerator_of(spec)
         accelerators = f" with {count} {kind}" if kind and count else ""
-        found.append(f"{pool.get('replicaCount', 1)} {spec.get('machineType', 'machine')}{accelerators}")
+        found.append(f"{replica_count(pool)} {spec.get('machineType', 'machine')}{accelerators}")
     return " and ".join(found)
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from vertex_api.jobspec import REDUCTION_SERVER_POOL, is_reduction_server
+from vertex_api.jobspec import REDUCTION_SERVER_POOL, is_reduction_server, replica_count
 from vertex_api.machines import ENDED, MACHINES, Machine, accelerator_of, machine_of
 from vertex_api.messages import KeyPath
 from vertex_api.names import closest_name, either
@@ -118,7 +118,7 @@ def _check_pools(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
 def _check_replicas(pool: Mapping[str, Any], index: int, at: KeyPath) -> Iterator[Violation]:
     """Discovery document, `workerPoolSpecs`: all "except the first one are optional and can be skipped by providing an
     empty value". Google's page "Distributed training": the first is the primary replica, with a `replicaCount` of 1."""
-    replicas = pool.get("replicaCount", 1)
+    replicas = replica_count(pool)
     if index == 0 and not pool:
         yield at, Structure("is empty; the first pool runs the primary replica")
     elif index == 0 and replicas != 1:

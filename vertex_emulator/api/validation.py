@@ -8,7 +8,7 @@ from typing import Any
 from vertex_api import pipelines
 from vertex_api.errors import Refusal
 from vertex_api.job import Job
-from vertex_api.jobspec import is_reduction_server, output_folders
+from vertex_api.jobspec import image_name, is_reduction_server, output_folders
 from vertex_api.messages import KeyPath, without_defaults
 from vertex_api.mistakes import region_mismatches
 from vertex_api.names import TRAINING_PIPELINE, Kind
@@ -116,10 +116,9 @@ def check_images(executor: Executor, pipeline: Mapping[str, Any]) -> None:
     pools = Job(TRAINING_PIPELINE, pipeline).backing.job_spec["workerPoolSpecs"]
     for pool in pools:
         if pool and not is_reduction_server(pool):
-            container, package = pool.get("containerSpec", {}), pool.get("pythonPackageSpec", {})
-            image = container.get("imageUri") or package["executorImageUri"]
-            if executor.lacks_image(image):
-                raise ApiError("NOT_FOUND", f"The image {image} does not exist.")
+            name = image_name(pool) or ""
+            if executor.lacks_image(name):
+                raise ApiError("NOT_FOUND", f"The image {name} does not exist.")
 
 
 def check_tensorboard(transaction: Transaction, kind: Kind, spec: Mapping[str, Any]) -> None:

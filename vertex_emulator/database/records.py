@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from typing import Any, Literal
 
-from vertex_api.jobspec import is_reduction_server
+from vertex_api.jobspec import is_reduction_server, replica_count
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TERMINAL_STATES, Kind, ResourceName
 from vertex_api.schedules import ScheduledJob, ScheduleRequest
 from vertex_emulator.faults import InjectedFault, UnnoticedFailure
@@ -163,7 +163,7 @@ def requested_replicas(kind: Kind, spec: Mapping[str, Any]) -> list[Replica]:
     """
     pools = enumerate(spec["jobSpec"]["workerPoolSpecs"] if kind == CUSTOM_JOB else ())
     started = [(number, pool) for number, pool in pools if pool and not is_reduction_server(pool)]
-    return [Replica(number, index) for number, pool in started for index in range(pool.get("replicaCount", 1))]
+    return [Replica(number, index) for number, pool in started for index in range(replica_count(pool))]
 
 
 def machine_types(kind: Kind, spec: Mapping[str, Any]) -> set[str]:

@@ -11,7 +11,7 @@ from typing import Any
 from starlette.datastructures import QueryParams
 
 from vertex_api import metrics
-from vertex_api.jobspec import output_folders
+from vertex_api.jobspec import image_name, output_folders
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE
 from vertex_api.pipelines import backing_kind
 from vertex_emulator import event_files, usage
@@ -227,10 +227,9 @@ class JobViews:
         for replica in job.requested_replicas:
             status = statuses.get(replica.task_name, {})
             pool = pools[replica.pool]
-            image = pool.get("containerSpec", {}).get("imageUri")
             yield {
                 "task": replica.task_name,
-                "image": str(image or pool.get("pythonPackageSpec", {}).get("executorImageUri", "")),
+                "image": image_name(pool) or "",
                 "machine": pool.get("machineSpec", {}).get("machineType", ""),
                 "state": _replica_state(status, job),
                 "exitCode": status["exit_code"] if status.get("phase") == "exited" else None,

@@ -27,7 +27,7 @@ _RULE = "here it is a folder, whose parts have letters, digits and _ . @ + = ~ -
 
 @dataclass(frozen=True)
 class Mount:
-    """A folder on this machine, and where a container has it."""
+    """A file or folder on this machine, and where a container has it."""
 
     source: str
     target: str

@@ -7,7 +7,7 @@ docs/fidelity.md lists every field with its status.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from vertex_api.jobspec import is_reduction_server, with_boot_disks
+from vertex_api.jobspec import is_reduction_server, replica_count, with_boot_disks
 from vertex_api.messages import KeyPath
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_api.validation.shape import FieldProblem
@@ -154,7 +154,7 @@ def violations(kind: Kind, job: Mapping[str, Any]) -> list[FieldProblem]:
             f"{pool['replicaCount']} replicas: the emulator runs 1 to {MAX_REPLICAS} in a pool",
         )
         for index, pool in enumerate(job[field]["workerPoolSpecs"])
-        if not 1 <= pool.get("replicaCount", 1) <= MAX_REPLICAS
+        if not 1 <= replica_count(pool) <= MAX_REPLICAS
     ]
 
 

@@ -304,9 +304,10 @@ def test_settings_of_two_stacks_reach_their_own_jobs() -> None:
         ledger.create(inputs([f"{prefix}digits"], parent=parent, settings=settings))
     per_minute = {prefix: (target.pace(parent) or Pace(1)).per_minute for prefix, parent in places.items()}
     assert per_minute == {"": 600, "west-": 10}
-    ledger.create(inputs(["slow"], parent=places["west-"], settings={"submissionsPerMinute": 5.0}))
+    ledger.create(inputs(["Slow.one"], parent=places["west-"], settings={"submissionsPerMinute": 5.0}))
     assert (target.pace(places["west-"]) or Pace(1)).per_minute == 5
     assert settings_of(places["west-"], "west-digits")["prefix"] == "west-"
+    assert settings_of(places["west-"], "slow-one") == {"submissionsPerMinute": 5.0}  # as its label has it
     # Two stacks are there now, and neither has this job.
     assert settings_of(places["west-"], "program-s") == {}
     assert settings_of(places[""], "program-s") == {"prefix": ""}

@@ -14,7 +14,7 @@ from vertex_training import CustomJob
 from vertex_training.data import lock
 from vertex_training.errors import SubmitFailed
 from vertex_training.jobs import moves
-from vertex_training.jobs.identity import run_digests
+from vertex_training.jobs.identity import training_digests
 from vertex_training.jobs.inputs import REPLACING
 from vertex_training.jobs.ledger import LedgerProvider
 from vertex_training.jobs.provider import JobProvider
@@ -416,7 +416,7 @@ def test_the_ledger_names_the_key_of_a_renamed_job(tmp_path: Path, capsys: pytes
             "parent": "//local/projects/p/locations/r",
             "jobs": {each.name: each.kind.collection for each in trainings},
             "kept": [],
-            "runs": run_digests(trainings),
+            "runs": training_digests(trainings),
             "formerly": {each.name: [*each.formerly] for each in trainings},
         }
 

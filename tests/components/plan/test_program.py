@@ -134,7 +134,8 @@ def test_unlocked_data_of_a_program_s_job_is_refused(tmp_path: Path, monkeypatch
     def program(ground: Ground, verify: str = "error") -> None:
         CustomJob("reader", ALLOWED, foundation=ground, data={"train": LockedData("gs://acme/x/", None, verify)})
 
-    line = 'CustomJob "reader": data.train: gs://acme/x/ is not locked; run `vertex-training data lock`'
+    line = 'CustomJob "reader": data.train: is not locked, so no change of gs://acme/x/ runs a job again; run '
+    line += f"`vertex-training data lock --stack {pulumi.get_stack()} train`"
     assert run(load(tmp_path, CLOUD), program, preview=True) == [line]
     assert warnings == []
     for stack, verify in ((LOCAL, "error"), (CLOUD, "warn"), (CLOUD, "off")):
