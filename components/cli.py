@@ -78,8 +78,8 @@ exit codes: 0 all answers agree; 1 some differ, were not given, or something is 
 """
 _RUN = """\
 Runs one declared job on this machine, with values of your own: its image is built, its log printed,
-and its outputs are copied to a folder. Nothing of the project's stacks changes, and Pulumi is not
-needed. Jobs whose results it uses run before it.
+and its outputs are copied to a folder. It reads what the stack's own emulator holds. Nothing of the
+project's stacks changes, and Pulumi is not needed. Jobs whose results it uses run before it.
 """
 _RUN_EPILOG = """\
 examples:
@@ -92,8 +92,8 @@ exit codes: 0 the job succeeded; else that of its container, or 1; 2 it was not 
 _REHEARSE = """\
 Runs jobs on this machine, small, before they are submitted: all that a stack declares, or exactly those
 that a preview creates or replaces, in order, each after the jobs that it needs. The key `rehearse` of a
-job or of the stack, and --set, make them small. Nothing of the project's stacks changes, and Pulumi is
-not needed.
+job or of the stack, and --set, make them small. They read what the stack's own emulator holds. Nothing
+of the project's stacks changes, and Pulumi is not needed.
 """
 _REHEARSE_EPILOG = """\
 examples:
@@ -204,25 +204,17 @@ def build() -> Parser:
 
     command = add("run", _run, "run one declared job on this machine", _RUN, _RUN_EPILOG)
     command.add_argument("job", metavar="NAME", help="the name of a declared job")
-    help = "another value of a var (vars.NAME=VALUE), or of a field of the job; repeatable"
-    command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=help)
-    help = "a secret that it uses, from the variable of that name or from a file; repeatable"
-    command.add_argument("--secret", action="append", default=[], metavar="NAME[=@FILE]", help=help)
-    command.add_argument("--stack", metavar="S", help="whose declarations and vars; default: the one with target local")
+    values = "another value of a var (vars.NAME=VALUE), or of a field of the job; repeatable"
+    _add_options_of_runs(command, "whose declarations and vars; default: the one with target local", values)
     command.add_argument("--output", type=Path, metavar="DIR", help="where its outputs go; default: runs/NAME-TIME")
 
     help = "run jobs on this machine, small, before they are submitted"
     command = add("rehearse", _rehearse, help, _REHEARSE, _REHEARSE_EPILOG)
     help = "run the jobs that this output of `pulumi preview --json` creates or replaces; - for stdin"
     command.add_argument("preview", nargs="?", metavar="preview.json", help=help)
-    command.add_argument("--stack", metavar="S", help="default: that of the preview, or the one with target local")
+    values = "of all jobs: vars.NAME=VALUE, timeout=DURATION, maxTrialCount=N, args=[...]; repeatable"
+    _add_options_of_runs(command, "default: that of the preview, or the one with target local", values)
     command.add_argument("--only", action="append", default=[], metavar="NAME", help="run these jobs; repeatable")
-    help = "of all jobs: vars.NAME=VALUE, timeout=DURATION, maxTrialCount=N, args=[...]; repeatable"
-    command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=help)
-    help = "a secret that they use, from the variable of that name or from a file; repeatable"
-    command.add_argument("--secret", action="append", default=[], metavar="NAME[=@FILE]", help=help)
-    help = "copy gs://BUCKET/OBJECT from DIR/BUCKET/OBJECT, for jobs that read it"
-    command.add_argument("--inputs", type=Path, metavar="DIR", help=help)
     help = "run each again with a fault at its middle: preempt, restart or out-of-memory, with commas between"
     command.add_argument("--drill", default="", metavar="FAULTS", help=help)
     group = command.add_mutually_exclusive_group()
@@ -282,6 +274,18 @@ def build() -> Parser:
     return parser
 
 
+def _add_options_of_runs(command: argparse.ArgumentParser, stack: str, values: str) -> None:
+    """Add the options of a command that runs declared jobs; its stack and its values have a help of their own."""
+    command.add_argument("--stack", metavar="S", help=stack)
+    command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=values)
+    help = "a secret that jobs use, from the variable of that name or from a file; repeatable"
+    command.add_argument("--secret", action="append", default=[], metavar="NAME[=@FILE]", help=help)
+    group = command.add_mutually_exclusive_group()
+    help = "copy gs://BUCKET/OBJECT from DIR/BUCKET/OBJECT; default: jobs see the buckets of the stack's emulator"
+    group.add_argument("--inputs", type=Path, metavar="DIR", help=help)
+    group.add_argument("--no-inputs", action="store_true", help="begin with empty buckets")
+
+
 def _doctor(args: argparse.Namespace) -> int:
     from .doctor.command import doctor
 
@@ -303,14 +307,15 @@ def _check_plan(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace) -> int:
     from .rehearsal.run import run
 
-    return run(args.job, args.stack, args.set, args.secret, args.output)
+    return run(args.job, args.stack, args.set, args.secret, args.output, args.inputs, args.no_inputs)
 
 
 def _rehearse(args: argparse.Namespace) -> int:
+    from dataclasses import fields
+
     from .rehearsal.rehearse import Options, rehearse
 
-    names = ("preview", "stack", "only", "set", "secret", "inputs", "drill", "against", "base", "save", "format")
-    return rehearse(Options(**{name: getattr(args, name) for name in names}))
+    return rehearse(Options(**{each.name: getattr(args, each.name) for each in fields(Options)}))
 
 
 def _data(args: argparse.Namespace) -> int:

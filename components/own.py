@@ -17,11 +17,13 @@ NAMES = _FOLDERS | {LOCK}
 """Of files and links, only those of these names may be own."""
 _RUN = re.compile(r".+-\d{8}-\d{6}", re.DOTALL)
 """`NAME-DATE-TIME`; other folders in one of the name `runs` are the user's."""
+DATA_VARIABLE = "VERTEX_EMULATOR_DATA"
+"""Names the folder of an emulator that is not in `.emulator`."""
 
 
 def emulator_data() -> Path:
     """Return where the emulator keeps jobs, logs and buckets: `.emulator` in the project, or `VERTEX_EMULATOR_DATA`."""
-    return Path(os.environ.get("VERTEX_EMULATOR_DATA") or ".emulator").absolute()
+    return Path(os.environ.get(DATA_VARIABLE) or ".emulator").absolute()
 
 
 class Own:

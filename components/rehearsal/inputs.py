@@ -1,29 +1,72 @@
 """Inputs of jobs: objects of Cloud Storage, from a folder of this machine that has a folder for each bucket.
 
-They are copied to the buckets of the emulator, so that a job may write beside them, and none changes the folder. A pull
-request may have written them: what a link outside the folder leads to is no input.
+It is that of the stack's own emulator, or another, whose objects are copied. Either way a job may write beside them and
+overwrite them, and neither folder changes. A pull request may have written them: what a link outside of the folder
+leads to is no input.
 """
 
 import os
 import re
 import shlex
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from vertex_api.job import Job
 
+from ..own import DATA_VARIABLE, emulator_data
 from ..trees import copy_file, require_space
+from . import overlay
 from .runner import RunRefused, named
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")  # Google's page on bucket names
 _PATTERN = re.compile(r"[*?\[{@%].*", re.DOTALL)
 """From where on a name is one of many: wildcards, and a placeholder such as `{shard}` or `@10`."""
-_DEFAULT = "inputs"
-"""The folder that commands name where none is given."""
+_FOLDER = "inputs"
+"""The folder of `--inputs` that commands name where none is given."""
 _MAX_NAMED = 20
 _MAX_LINKED = 100_000
 """Objects below links to folders: a few links to each other would make as many as one likes."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What the buckets of a run have at its beginning: what a `folder` has, or what the stack's emulator `holds`.
+
+    `name` is the folder as it is shown to whoever puts objects there.
+    """
+
+    name: str
+    folder: Path | None = None
+    holds: Path | None = None
+
+    @classmethod
+    def of(cls, folder: Path | None, is_without: bool) -> "Inputs":
+        """Return those of `--inputs` and `--no-inputs`, in the project whose folder is the current one.
+
+        Raises RunRefused for data that a link leads to.
+        """
+        if folder or is_without:
+            return cls(str(folder or _FOLDER), folder)
+        data = emulator_data()
+        if data.is_symlink() and not os.environ.get(DATA_VARIABLE):
+            raise RunRefused(
+                f"{data}: is a link, which may lead anywhere; remove it, or name its end by {DATA_VARIABLE}"
+            )
+        return cls(os.path.relpath(data / "gcs"), None, data / "gcs")
+
+    def put(self, buckets: Path, say: Callable[[str], None]) -> None:
+        """Let the buckets of a run, which has not begun, have them. Raises RunRefused."""
+        if self.folder:
+            put(self.folder, buckets)
+        elif self.holds:
+            buckets.mkdir(exist_ok=True)
+            try:
+                overlay.show(self.holds, buckets, say)
+            except OSError as error:
+                reason = error.strerror or error
+                raise RunRefused(f"{error.filename or self.holds}: {reason}; give --no-inputs to do without") from None
 
 
 def put(folder: Path, buckets: Path) -> None:
@@ -105,9 +148,14 @@ def _exists(uri: str, buckets: Path) -> bool:
         return False
 
 
+def not_found(uri: str, folder: str) -> list[str]:
+    """Return the lines that say how an object gets to the folder of a run's inputs."""
+    return [f"found no {uri}; if it is an input:", f"  {advice(uri, folder)}"]
+
+
 def advice(uri: str, folder: str) -> str:
-    """Return the command that copies an object, or those of a folder or wildcard, to the folder of `--inputs`."""
+    """Return the command that copies an object, or those of a folder or wildcard, to the folder of inputs."""
     bucket, _, name = uri.removeprefix("gs://").partition("/")
-    parent = "/".join([folder.rstrip("/") or _DEFAULT, bucket, *_PATTERN.sub("", name).split("/")[:-1]])
+    parent = "/".join([folder.rstrip("/") or _FOLDER, bucket, *_PATTERN.sub("", name).split("/")[:-1]])
     source = shlex.quote(uri if name else f"{uri}/*")
     return f"mkdir -p {shlex.quote(parent)} && gcloud storage cp --recursive {source} {shlex.quote(parent + '/')}"

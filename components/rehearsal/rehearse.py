@@ -29,7 +29,8 @@ from ..schema import shapes
 from ..schema.source import explain_written
 from ..settings.offline import NoStack
 from ..settings.settings import Settings
-from . import checkout, drill, inputs, report
+from . import checkout, drill, report
+from .inputs import Inputs
 from .runner import Runner, RunRefused, Source, changed, in_order, references, refuse_bare_vars, split_assignments
 from .target import throw_away
 
@@ -41,7 +42,8 @@ _FORMS = "vars.NAME=VALUE, timeout=DURATION, maxTrialCount=N or args=[…]"
 class Options:
     """The arguments of the command: `only` are names of jobs, `set` and `secret` are as those of `run`.
 
-    `drill` has names of faults, with commas between them.
+    `drill` has names of faults, with commas between them. Without `inputs` or `no_inputs`, jobs see what the stack's
+    own emulator holds.
     """
 
     preview: str | None = None
@@ -50,6 +52,7 @@ class Options:
     set: Sequence[str] = ()
     secret: Sequence[str] = ()
     inputs: Path | None = None
+    no_inputs: bool = False
     drill: str = ""
     against: Path | None = None
     base: str | None = None
@@ -81,7 +84,7 @@ def rehearse(options: Options) -> int:
         source = Source.read(Path.cwd(), options.stack or (preview.stack if preview else None), options.secret)
         os.chdir(source.root)
         own = _own_size(options.set, source)
-        rehearser = _Rehearser(source, own, objects)
+        rehearser = _Rehearser(source, own, Inputs.of(objects, options.no_inputs))
         wanted = rehearser.wanted(preview, options.only)
         with throw_away() as folder:
             base = _base(options, rehearser, source, folder / "base") if options.base else None
@@ -94,8 +97,7 @@ def rehearse(options: Options) -> int:
     except OSError as error:
         sys.stderr.write(f"vertex-training: {os_error(error)}\n")
         return 2
-    if options.inputs:
-        rehearsal["inputs"] = str(options.inputs)
+    rehearsal["inputs"] = str(options.inputs or rehearser.inputs.name)
     if stored:
         rehearsal = report.compare(rehearsal, stored, options.base or str(options.against))
     sys.stdout.write(report.RENDERERS[options.format](rehearsal))
@@ -140,14 +142,12 @@ def _base(
 
 
 class _Rehearser:
-    """Rehearses the `jobs` of a stack; `own` is the size that all have, `inputs` the folder of objects.
+    """Rehearses the `jobs` of a stack; `own` is the size that all have, `inputs` what is in buckets before them.
 
     `newer` is that of another commit: its jobs are made small as those are, as far as they have the vars for it.
     """
 
-    def __init__(
-        self, source: Source, own: shapes.Rehearse, inputs: Path | None, newer: "_Rehearser | None" = None
-    ) -> None:
+    def __init__(self, source: Source, own: shapes.Rehearse, inputs: Inputs, newer: "_Rehearser | None" = None) -> None:
         self.own, self.inputs = own, inputs
         self._source, self._newer = source, newer
         self._loaded: dict[str, Settings] = {}
@@ -174,9 +174,8 @@ class _Rehearser:
         Raises ComponentError.
         """
         small = [self._small(each) for each in in_order(self.jobs, wanted.keys() & self.jobs.keys())]
-        if self.inputs:
-            inputs.put(self.inputs, folder / "gcs")
         say = partial(_say, prefix)
+        self.inputs.put(folder / "gcs", say)
         runner = Runner(self._source, folder, say)
         reports: dict[str, JobReport] = {}
         for settings, training in small:

@@ -146,7 +146,7 @@ def _notes(rehearsal: Rehearsal) -> Iterator[tuple[str, list[str]]]:
     for job in rehearsal["jobs"]:
         lines = [*job.get("reason", "").splitlines(), *job.get("notes", ())]
         for uri in job.get("missingInputs", ()):
-            lines += [f"found no {uri}; if it is an input:", f"  {inputs.advice(uri, rehearsal.get('inputs', ''))}"]
+            lines += inputs.not_found(uri, rehearsal.get("inputs", ""))
         if new := job.get("newEnv"):
             lines.append(f"new variables: {', '.join(new)}")
         if buckets := job.get("buckets"):

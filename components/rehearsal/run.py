@@ -21,6 +21,7 @@ from ..schema.source import explain_written
 from ..settings.offline import NoStack
 from ..settings.settings import Settings
 from ..trees import copy_file, require_space
+from .inputs import Inputs, missing, not_found
 from .runner import (
     Ended,
     Runner,
@@ -38,11 +39,20 @@ _MAX_NAMED = 3
 _EXIT_STATUS = re.compile(r"non-zero status of (\d+)")
 
 
-def run(name: str, stack: str | None, assignments: Sequence[str], secrets: Sequence[str], output: Path | None) -> int:
+def run(
+    name: str,
+    stack: str | None,
+    assignments: Sequence[str],
+    secrets: Sequence[str],
+    output: Path | None,
+    inputs: Path | None = None,
+    no_inputs: bool = False,
+) -> int:
     """Run a job, print its log, and return the exit code: that of its container, 1 for another failure, 2 if refused.
 
     `assignments` are `vars.NAME=VALUE`, or `FIELD.PATH=VALUE` for a field of the job. `secrets` are those of
-    `Source.read`. Outputs are copied to `output`.
+    `Source.read`. Outputs are copied to `output`. Without `inputs` or `no_inputs`, the job sees what the stack's own
+    emulator holds.
     """
     try:
         variables, fields = split_assignments(assignments, "vars.NAME=VALUE or FIELD=VALUE")
@@ -52,12 +62,15 @@ def run(name: str, stack: str | None, assignments: Sequence[str], secrets: Seque
         chain[-1] = _assigned(chain[-1], fields, settings.vars)
         if missing := source.missing_secrets(chain):
             raise RunRefused(f"{name} {missing}")
-        output = output.absolute() if output else None
+        output, inputs = (each.absolute() if each else None for each in (output, inputs))
         os.chdir(source.root)
+        given = Inputs.of(inputs, no_inputs)
         if message := explain_written(source.root, output or source.root / RUNS):
             raise RunRefused(f"--output: {message}")
+        say = partial(print, flush=True)
         with throw_away() as folder:
-            return _run(Runner(source, folder, partial(print, flush=True)), settings, chain, output)
+            given.put(folder / "gcs", say)
+            return _run(Runner(source, folder, say), settings, chain, output, given)
     except (ComponentError, NoStack, VertexError) as error:
         sys.stderr.write(f"vertex-training: {error}\n")
         return 2
@@ -93,7 +106,7 @@ def _assigned(training: Training, fields: Mapping[str, Any], variables: Collecti
     return changed(training, body, "--set")
 
 
-def _run(runner: Runner, settings: Settings, chain: Sequence[Training], output: Path | None) -> int:
+def _run(runner: Runner, settings: Settings, chain: Sequence[Training], output: Path | None, inputs: Inputs) -> int:
     """Run jobs one after another, the last of which counts."""
     for training in chain:
         ended = runner.run(settings, training, follow_log=True)
@@ -102,6 +115,8 @@ def _run(runner: Runner, settings: Settings, chain: Sequence[Training], output: 
             message = without_log_link(ended.job.get("error", {}).get("message", state))
             sys.stderr.write(f"{training.name}: {short_state(state)}: {' '.join(message.split())}\n")
             causes = [line.strip() for line in ended.failure.splitlines() if line.startswith("  likely cause: ")]
+            for uri in missing(ended.submitted, ended.written, runner.buckets):
+                causes += not_found(uri, inputs.name)
             sys.stderr.writelines(f"{training.name}: {cause}\n" for cause in causes)
             match = _EXIT_STATUS.search(message)
             return int(match[1]) if match else 1

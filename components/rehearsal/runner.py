@@ -215,6 +215,7 @@ def changed(training: Training, fields: Mapping[str, Any], option: str) -> Train
 class Ended:
     """A job that has ended, with the tuning job of a pipeline; `submitted` has its fields, `outputs` what it wrote.
 
+    `earlier` are the files that were there before, with time and size: the stack's own runs may have left them.
     `metrics` are by name. In `submitted` are stand-ins for secrets. `used` is what the emulator tells of its replicas;
     `buckets` are those that it touched, without the run's own. `written` are the output folders of the jobs that have
     run so far, `notes` what is to be said of a success.
@@ -229,6 +230,7 @@ class Ended:
     buckets: Sequence[str] = ()
     written: Sequence[str] = ()
     notes: Sequence[str] = ()
+    earlier: Mapping[Path, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def succeeded(self) -> bool:
@@ -243,7 +245,13 @@ class Ended:
     @cached_property
     def tree(self) -> trees.Tree:
         """The files that it has written, and what else it left beside them."""
-        return trees.walk(self.outputs)
+        files, others = trees.walk(self.outputs)
+        return trees.Tree([file for file in files if self.earlier.get(file) != _stamp(file)], others)
+
+
+def _stamp(file: Path) -> tuple[int, int]:
+    found = file.lstat()
+    return found.st_mtime_ns, found.st_size
 
 
 class Runner:
@@ -281,6 +289,7 @@ class Runner:
             bucket = self.buckets / uri.removeprefix("gs://").partition("/")[0]
             bucket.mkdir(parents=True, exist_ok=True)
             bucket.chmod(0o777)
+        earlier = {file: _stamp(file) for file in trees.walk(self._outputs(job)).files}
         created = api.client.create(
             training.kind,
             api.parent,
@@ -296,7 +305,7 @@ class Runner:
         while (found := api.client.require(name))["state"] not in TERMINAL_STATES:
             during(found)
             time.sleep(_POLL_SECONDS)
-        ended = self._ended(api, settings, training, shown, found)
+        ended = self._ended(api, settings, training, shown, found, earlier)
         if ended.succeeded and not place:
             for key, value in _flat({"name": found["name"], **ended.results}):
                 self._results[f"{training.name}.{key}"] = value
@@ -356,12 +365,21 @@ class Runner:
         storage.EmulatorBuckets().put(uri, BytesIO(distribution.to_bytes()))
         return uri
 
-    def _ended(self, api: Target, settings: Settings, training: Training, job: Job, found: JobJson) -> Ended:
+    def _outputs(self, job: Job) -> Path:
+        return self.buckets / _output_uri(job).removeprefix("gs://").rstrip("/")
+
+    def _ended(
+        self,
+        api: Target,
+        settings: Settings,
+        training: Training,
+        job: Job,
+        found: JobJson,
+        earlier: Mapping[Path, tuple[int, int]],
+    ) -> Ended:
         tuning = lookup.tuning_job(api, found)
         whole = found if tuning is found else {**found, TUNING_JOB: tuning}
-        uri = str(job.job_spec["baseOutputDirectory"]["outputUriPrefix"])
-        outputs = self.buckets / uri.removeprefix("gs://").rstrip("/")
-        self._written.append(uri)
+        self._written.append(_output_uri(job))
         usage = emulator.request("GET", f"jobs/{ResourceName.parse(found['name']).id}/usage", None, training.name) or {}
         touched = [each for each in usage.get("buckets", ()) if each != _bucket(settings)]
         has_failed = whole["state"] not in SUCCEEDED_STATES
@@ -372,7 +390,12 @@ class Runner:
         empty = () if has_failed else metrics.without_model(LOCAL_PREFIX + api.parent, {training.name: whole})
         notes = [] if has_failed else success_notes(api, whole, is_empty=bool(empty))
         values, replicas = measured.get(training.name, {}), usage.get("replicas", ())
-        return Ended(whole, job, outputs, failure, values, replicas, touched, [*self._written], notes)
+        outputs, written = self._outputs(job), [*self._written]
+        return Ended(whole, job, outputs, failure, values, replicas, touched, written, notes, earlier)
+
+
+def _output_uri(job: Job) -> str:
+    return str(job.job_spec["baseOutputDirectory"]["outputUriPrefix"])
 
 
 def _secret_of(file: str) -> str:

@@ -19,10 +19,11 @@ from typing import IO
 
 from ..errors import EmulatorFailed
 from ..images import builders
+from ..own import DATA_VARIABLE
+from . import overlay
 
 _PREFIX = "vertex-training-run-"
 _LOCK = "owner.lock"
-_VARIABLE = "VERTEX_EMULATOR_DATA"
 _START_SECONDS = 60
 """How long an emulator may take that a killed run was starting."""
 _PAUSE_SECONDS = 0.3
@@ -39,15 +40,15 @@ def throw_away() -> Iterator[Path]:
     builders.connect().close()
     _remove_abandoned()
     folder, lock = _make()
-    before = os.environ.get(_VARIABLE)
-    os.environ[_VARIABLE] = str(folder)
+    before = os.environ.get(DATA_VARIABLE)
+    os.environ[DATA_VARIABLE] = str(folder)
     with lock:
         try:
             yield folder
         finally:
-            os.environ.pop(_VARIABLE)
+            os.environ.pop(DATA_VARIABLE)
             if before is not None:
-                os.environ[_VARIABLE] = before
+                os.environ[DATA_VARIABLE] = before
             with _uninterrupted():
                 _remove(folder)
 
@@ -105,6 +106,7 @@ def _remove(folder: Path) -> None:
     while True:
         refusal = _command("stop", folder) or _command("reset", folder, "--yes")
         if not refusal:
+            overlay.hide(folder / "gcs")
             shutil.rmtree(folder, ignore_errors=True)
             if not folder.exists():
                 return

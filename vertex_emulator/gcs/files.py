@@ -171,9 +171,31 @@ class BucketTree:
 
         def move() -> None:
             with self._descend(parents, makes_folders=True) as folder:
-                os.replace(outside_file, name, dst_dir_fd=folder)
+                try:
+                    os.replace(outside_file, name, dst_dir_fd=folder)
+                except OSError as error:
+                    if error.errno != errno.EXDEV:
+                        raise
+                    self._copy_in(outside_file, name, folder)
 
         _persist(move, uri)
+
+    def _copy_in(self, outside_file: Path, name: str, folder: int) -> None:
+        """Move a file from another file system to an open folder, atomically all the same."""
+        # In the root, where containers write nothing, and under a name that no bucket has.
+        number, path = tempfile.mkstemp(prefix=".", suffix=".partial", dir=self.root)
+        partial = Path(path)
+        try:
+            with os.fdopen(number, "wb") as target, outside_file.open("rb") as source:
+                status = os.fstat(source.fileno())
+                shutil.copyfileobj(source, target, _COPY_BYTES)
+                target.flush()
+                os.fchmod(number, stat.S_IMODE(status.st_mode))
+                os.utime(number, ns=(status.st_atime_ns, status.st_mtime_ns))  # an object's generation
+            os.replace(partial, name, dst_dir_fd=folder)
+        finally:
+            partial.unlink(missing_ok=True)
+        outside_file.unlink()
 
     def move(self, source_uri: str, destination_uri: str) -> None:
         """Give a file another URI, atomically, and create its folder if needed."""
