@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from vertex_training.cli import main
 from vertex_training.rehearsal import inputs
 from vertex_training.rehearsal.rehearse import Options, rehearse
 from vertex_training.rehearsal.runner import RunRefused
@@ -13,7 +14,7 @@ from vertex_training.rehearsal.runner import RunRefused
 from vertex_api.job import Job
 from vertex_api.names import CUSTOM_JOB
 
-from .declared import Write, job, left
+from .declared import Write, everything, job, left
 
 READ = "import sys; p = sys.argv[1].replace('gs://', '/gcs/'); print(open(p).read(), open(p, 'a').write('changed'))"
 
@@ -32,6 +33,68 @@ def test_objects_come_from_the_folder(project: Write, tmp_path: Path, capfd: pyt
     folder = f"{tmp_path}/data/acme-data/5"
     assert f"mkdir -p {folder} && gcloud storage cp --recursive gs://acme-data/5/y.csv {folder}/\n" in shown
     assert object_.read_text() == "1,2" and left(tmp_path) == []
+
+
+CHANGE = """
+import json, os, sys, urllib.request
+data, own = "/gcs/acme-data/", os.environ["AIP_MODEL_DIR"].replace("gs://", "/gcs/")
+read = open(data + "x.csv").read()
+open(data + "x.csv", "r+").write("9")
+os.remove(data + "gone.csv")
+os.makedirs(own, exist_ok=True)
+open(own + "new", "w").close()
+storage = os.environ["STORAGE_EMULATOR_HOST"]
+put = f"{storage}/upload/storage/v1/b/acme-data/o?uploadType=media&name=kept.csv"
+urllib.request.urlopen(urllib.request.Request(put, b"other", {"Content-Type": "text/plain"}))
+listed = json.load(urllib.request.urlopen(f"{storage}/storage/v1/b/acme-data/o"))["items"]
+files = [name for _, _, names in os.walk("/gcs") for name in names]
+print(read, open(data + "kept.csv").read(), [each["name"] for each in listed], "secrets.json" in files)
+"""
+
+
+def test_a_run_sees_the_buckets_of_its_stack(project: Write, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    project(f"  train: {job(CHANGE, 'gs://acme-data/x.csv')}")
+    held = Path.cwd() / ".emulator" / "gcs"
+    names = ("acme-data/x.csv", "acme-data/gone.csv", "acme-data/kept.csv", "one-off-local/train/1a2b3c4d/model/old")
+    for name in names:
+        (held / name).parent.mkdir(parents=True, exist_ok=True)
+        (held / name).write_text("1,2")
+    (held.parent / "secrets.json").write_text("canary")
+    before = everything(held)
+    output = str(tmp_path / "out")
+    assert main(["run", "train", "--output", output]) == 0
+    assert "workerpool0-0  1,2 other ['kept.csv', 'x.csv'] False\n" in capfd.readouterr().out
+    assert [*everything(tmp_path / "out")] == [f"{output}/model/new"]
+    assert everything(held) == before
+
+    assert main(["run", "train", "--no-inputs"]) == 1
+    said = capfd.readouterr().err
+    assert "train: found no gs://acme-data/x.csv; if it is an input:\n" in said
+    assert "mkdir -p inputs/acme-data && gcloud storage cp --recursive gs://acme-data/x.csv inputs/acme-data/\n" in said
+    assert rehearse(Options(only=["train"], save=tmp_path / "saved.json")) == 0
+    (told,) = json.loads((tmp_path / "saved.json").read_text())["jobs"]
+    assert (told["buckets"], told["files"]["names"]) == (["acme-data"], ["model/new"])
+    assert everything(held) == before and left(tmp_path) == []
+
+
+def test_a_run_takes_inputs_in_place_of_the_stack_s(
+    project: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    project("  train: " + job("pass"))
+    (tmp_path / "data" / "acme-data").mkdir(parents=True)
+    (Path.cwd() / ".emulator" / "gcs" / "acme-held").mkdir(parents=True)
+    seen: list[str] = []
+
+    def stop(runner: Any, *_: object, **__: object) -> None:
+        seen.extend(each.name for each in runner.buckets.iterdir())
+        raise RunRefused("enough")
+
+    monkeypatch.setattr("vertex_training.rehearsal.runner.Runner.run", stop)
+    for options in ([], ["--inputs", "../data"], ["--no-inputs"]):
+        assert main(["run", "train", *options]) == 2
+    assert seen == ["acme-held", "acme-data"]
+    assert main(["run", "train", "--inputs", "none"]) == 2
+    assert f"vertex-training: --inputs: {Path.cwd()}/none: No such file or directory" in capfd.readouterr().err
 
 
 def named(*args: str, **env: str) -> Job:

@@ -1,6 +1,7 @@
 """Access to buckets that containers change at the same time."""
 
 import ctypes
+import errno
 import fcntl
 import os
 import signal
@@ -74,6 +75,26 @@ def test_folders_left_private_are_opened(tree: BucketTree) -> None:
     for _ in range(2):
         tree.mkdir("gs://my-bucket/run/model/")
         assert modes(made, made.parent, made.parent.parent) == [0o777] * 3
+
+
+def test_a_file_comes_from_another_file_system(
+    tree: BucketTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new, replace = tmp_path / "new", os.replace
+    new.write_bytes(b"42")
+    new.chmod(0o666)
+    os.utime(new, ns=(1, 1_234_567_891))
+
+    def refuse(source: Path, name: str, **options: int) -> None:
+        if source == new:
+            raise OSError(errno.EXDEV, "Invalid cross-device link")
+        replace(source, name, **options)
+
+    monkeypatch.setattr(os, "replace", refuse)
+    tree.move_in(new, "gs://my-bucket/run/x")
+    found = (tree.root / "my-bucket/run/x").stat()
+    assert (found.st_size, found.st_mtime_ns, stat.S_IMODE(found.st_mode)) == (2, 1_234_567_891, 0o666)
+    assert not new.exists() and [each.name for each in tree.root.iterdir()] == ["my-bucket"]
 
 
 @pytest.mark.parametrize("uri", ["gs://my-bucket/run", "gs://my-bucket/run/model"])
