@@ -86,7 +86,7 @@ def test_a_run_takes_inputs_in_place_of_the_stack_s(
     seen: list[str] = []
 
     def stop(runner: Any, *_: object, **__: object) -> None:
-        seen.extend(each.name for each in runner.buckets.iterdir())
+        seen.extend(each.name for each in runner.buckets.glob("*"))
         raise RunRefused("enough")
 
     monkeypatch.setattr("vertex_training.rehearsal.runner.Runner.run", stop)
