@@ -15,10 +15,14 @@ ENDPOINT = "endpoint.json"
 """The file with the address of that process."""
 SECRETS = "secrets.json"
 """The file of a stack's secrets: `{PROJECT: {SECRET: VALUE}}`."""
+STAND_INS = "endpoints.json"
+"""The file of stand-ins for services that an emulator does not have: `{PROJECT: {HOST: URL}}`."""
 DECLARATIONS = "declarations.json"
 """The file that says where the jobs of stacks are declared, by stack."""
 VERSION_HEADER = "x-vertex-emulator"
 """The header of every answer of an emulator, with its version."""
+SERVICES = ("aiplatform", "logging", "secretmanager", "storage", "www")
+"""The services that an emulator has, by their hosts below googleapis.com; Vertex AI's may have a region before them."""
 MAX_ANSWER_BYTES = 64 << 20
 
 

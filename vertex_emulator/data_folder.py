@@ -35,6 +35,7 @@ class DataFolder:
         self.emulator_log = root / "emulator.log"  # of one that was started in the background
         self.token = root / "token"  # for whoever the system cannot identify as this user
         self.secrets = root / emulator.SECRETS  # values of Secret Manager, which a stack writes
+        self.stand_ins = root / emulator.STAND_INS  # of services that the emulator does not have, which a stack writes
         self.certificate = root / "certificate.pem"  # of Google's names, for containers; with its key
         self.trusted = root / "trusted.pem"  # what containers trust, the authority of that certificate included
         self.declarations = root / emulator.DECLARATIONS  # where jobs are declared, which a stack writes

@@ -39,6 +39,7 @@ from vertex_emulator.http.security import Access, SecurityMiddleware, ensure_tok
 from vertex_emulator.inside.authority import Authority
 from vertex_emulator.inside.door import Door, Returning
 from vertex_emulator.inside.entries import EntryWriter
+from vertex_emulator.inside.standins import StandIns
 from vertex_emulator.page.routes import Page
 from vertex_emulator.replicas import daemon
 from vertex_emulator.replicas.containers import ContainerSettings
@@ -125,11 +126,11 @@ class Server(HttpServer):
         self._api = Api(database, self._executor, data, capacity, self._scheduler.wake, self._endpoint.url)
 
         app = _App(self._api).asgi()
-        values, entries = SecretValues(data.secrets), EntryWriter(database)
+        values, stand_ins, entries = SecretValues(data.secrets), StandIns(data.stand_ins), EntryWriter(database)
         authority = Authority(data.certificate, data.trusted)
         translator = self._translator = Translator(self._endpoint.url)
         self._door = Door(
-            database, self._executor, values, entries, token, files, app, data.buckets, authority, translator
+            database, self._executor, values, stand_ins, entries, token, files, app, data.buckets, authority, translator
         )
         secured = SecurityMiddleware(app, __version__, Access(token), host if allow_remote else None)
         application = Returning(translator, self._door, secured)

@@ -198,6 +198,59 @@ _ACCESS = [
     ),
 ]
 
+_GOOGLE = [
+    (
+        r"([a-z0-9-]+\.googleapis\.com) is not emulated at home",
+        r"target local has no \1: name a stand-in in the stack's emulator: {endpoints: {\1: URL}}, or give the job "
+        "credentials of its own by GOOGLE_APPLICATION_CREDENTIALS in its env (docs/google.md)",
+    ),
+    (
+        r"DefaultCredentialsError|[Dd]efault credentials were not found|could not find default credentials|"
+        r"[Cc]ould not (?:automatically determine|load the default) credentials",
+        "it finds no credentials: on Vertex AI it has the job's account; on target local it has the emulator's where "
+        "containers reach this machine (not with emulator: {egress: false} nor Docker Desktop), else give it its own "
+        "by GOOGLE_APPLICATION_CREDENTIALS in its env (docs/google.md)",
+    ),
+    (
+        r"Unable to find your project|[Pp]roject (?:was not passed and )?could not be determined",
+        'it finds no project: give the client os.environ["CLOUD_ML_PROJECT_ID"] (docs/google.md)',
+    ),
+    (
+        r"Permission denied on resource '?(projects/[^'\s/]+)",
+        r"\1 is none that the job may use, often that of google.auth.default(), which is Vertex AI's own: give the "
+        'client os.environ["CLOUD_ML_PROJECT_ID"] (docs/google.md)',
+    ),
+    (
+        r"The specified bucket does not exist: ([a-z0-9._-]+[a-z0-9])",
+        r"target local has no bucket \1: put its objects below .emulator/gcs/\1, or give them to run and rehearse by "
+        r"--inputs DIR, as DIR/\1 (docs/google.md)",
+    ),
+    (
+        r"No such object: ([a-z0-9._-]+/[^\s\"'?]*[^\s\"'?.:])",
+        r"gs://\1 is not there: correct its name; on target local, put it at .emulator/gcs/\1, or give it to run and "
+        r"rehearse by --inputs DIR, as DIR/\1 (docs/google.md)",
+    ),
+    (
+        r"[Bb]ucket (?:does not exist|not found)|NoSuchBucket",
+        "correct the bucket's name, or create it; on target local, put its objects below .emulator/gcs, or give them "
+        "to run and rehearse by --inputs (docs/google.md)",
+    ),
+    (
+        r"invalid authentication credentials|Invalid Credentials",
+        "its token counts on target local alone, while the job runs: the call has reached Google, or the token is that "
+        "of another job; the job's log says which clients are not led to the emulator (docs/google.md)",
+    ),
+    (
+        r"Permission '?([a-z][\w]+\.[\w.]+)'? denied(?: (?:on|for) resource '?([^'\s]+))?",
+        r"the job's account lacks \1: grant it a role that has it (docs/access.md)",
+    ),
+    (
+        r"\b403\b[^\n]*(?:Forbidden|[Pp]ermission|PERMISSION_DENIED)|PermissionDenied: 403",
+        "the job's account lacks a permission: the stack grants roles by its identity, and by grant: true at data "
+        "(docs/access.md)",
+    ),
+]
+
 _CAPACITY = [
     (
         r"exceed quota limits: (\S+)",
@@ -207,6 +260,6 @@ _CAPACITY = [
     (r"Internal error occurred", "this is the service's own failure: run it again"),
 ]
 
-_SUBJECTS = (_MEMORY, _PROGRAM, _MODULE, _PATH, _ARGUMENTS, _ACCESS, _CAPACITY)
+_SUBJECTS = (_MEMORY, _PROGRAM, _MODULE, _PATH, _ARGUMENTS, [*_ACCESS, *_GOOGLE], _CAPACITY)
 """By subject, texts and what they mean, the most special first. They are the service's (its pages on training, and
 errors that its users report), Docker's, Python's and Cloud Storage's."""

@@ -16,7 +16,7 @@ import pulumi
 from pulumi import dynamic
 
 from vertex_api.client import Endpoint
-from vertex_api.emulator import DECLARATIONS, SECRETS, Address, ask
+from vertex_api.emulator import DECLARATIONS, SECRETS, STAND_INS, Address, ask
 from vertex_api.jobspec import EGRESS, LOG_LIMIT_MB, PIDS_LIMIT
 
 from .. import providers
@@ -136,6 +136,11 @@ def replace_secrets(project: str, values_by_name: Mapping[str, str]) -> None:
     _replace(SECRETS, project, dict(values_by_name))
 
 
+def replace_stand_ins(project: str, urls_by_host: Mapping[str, str]) -> None:
+    """Write where the jobs of a Google Cloud project find services that the emulator does not have, in the same way."""
+    _replace(STAND_INS, project, dict(urls_by_host))
+
+
 def replace_declarations(stack: str, folder: Path, jobs: Sequence[Mapping[str, Any]]) -> None:
     """Write where the jobs of a stack are declared, for the emulator's page; without a data folder, do nothing.
 
@@ -179,18 +184,18 @@ _CONTAINER_DEFAULTS = {"pidsLimit": PIDS_LIMIT, "logLimitMb": LOG_LIMIT_MB, "egr
 class EmulatorProvider(Provider):
     """Starts the emulator with the stack, and stops it with the stack unless jobs of other stacks are active in it."""
 
-    input_names = ("port", *_CONTAINER_DEFAULTS, "project", "secrets")
+    input_names = ("port", *_CONTAINER_DEFAULTS, "project", "secrets", "endpoints")
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
-        _keep_secrets(props, props.get("secrets"))
+        _keep(props, props)
         start(serve_options(props))
         holders.current().take(engine.requested_urn(), _ID)
         return dynamic.CreateResult(_ID, dict(props))
 
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
-        """Restart the emulator if an option of its start has changed; it reads secrets when they are asked for."""
+        """Restart the emulator if an option of its start has changed; it reads the rest when it needs it."""
         if olds.get("project", news.get("project")) != news.get("project"):
-            _keep_secrets(olds, None)
+            _keep(olds, {})
         if serve_options(olds) != serve_options(news):
             stop()
         return super().update(_id, olds, news)
@@ -203,29 +208,32 @@ class EmulatorProvider(Provider):
         """Stop the emulator, unless it goes on under another URN: then its secrets and its process are that one's."""
         if not holders.current().release(engine.requested_urn(), id_).is_last:
             return
-        _keep_secrets(props, None)
+        _keep(props, {})
         stop(only_if_idle=True)
 
 
 class Emulator(DynamicResource):
     """The emulator's process. Without a `port` it chooses one and keeps it across restarts.
 
-    It serves the `secrets` of `settings`, a `shapes.Emulator`, as those of a Google Cloud `project`.
+    The `secrets` and `endpoints` of `settings`, a `shapes.Emulator`, are for jobs of a Google Cloud `project`.
     """
 
     def __init__(
         self, name: str, settings: Mapping[str, Any], project: str, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         props: dict[str, Any] = {"port": None, **settings}
+        if settings.get("secrets") or settings.get("endpoints"):
+            props["project"] = project
         if secrets := settings.get("secrets"):
-            props |= {"project": project, "secrets": pulumi.Output.secret(secrets)}
+            props["secrets"] = pulumi.Output.secret(secrets)
         super().__init__(providers.Emulator(), name, props, opts)
 
 
-def _keep_secrets(props: Mapping[str, Any], secrets: Mapping[str, str] | None) -> None:
-    """Write the secrets of the project that an emulator's inputs name, if any, to its file; None removes them."""
+def _keep(props: Mapping[str, Any], kept: Mapping[str, Any]) -> None:
+    """Write what is `kept` for the project that an emulator's inputs name, if any; the rest is removed."""
     if project := props.get("project"):
-        replace_secrets(project, secrets or {})
+        replace_secrets(project, kept.get("secrets") or {})
+        replace_stand_ins(project, kept.get("endpoints") or {})
 
 
 def serve_options(props: Mapping[str, Any]) -> list[str]:

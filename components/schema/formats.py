@@ -99,6 +99,10 @@ RepositoryName = Annotated[String, _Pattern(_REPOSITORY, "projects/P/locations/L
 RegistryUrl = Annotated[
     String, _Pattern("[^/@ ]+(/[a-z0-9._-]+)+", "a registry's host and a path, such as registry.example.com/team")
 ]
+StandIn = Annotated[
+    String,
+    _Pattern(r"https?://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(:\d{1,5})?/?", "an address, such as http://127.0.0.1:9050"),
+]
 AccountId = Annotated[
     String, _Pattern("[a-z][a-z0-9-]{4,28}[a-z0-9]", "an account's id: 6 to 30 lowercase letters, digits and hyphens")
 ]

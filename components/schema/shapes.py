@@ -203,6 +203,7 @@ class Emulator(ClosedTypedDict, total=False):
     logLimitMb: formats.Positive
     egress: Boolean
     secrets: dict[str, String]
+    endpoints: dict[str, formats.StandIn]
 
 
 class Registry(ClosedTypedDict, total=False):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from vertex_api import credentials
+from vertex_api.emulator import SERVICES
 from vertex_api.errors import first_problems, too_many
 from vertex_api.estimates.prices import VARIABLE, PricesUnusable, filed_prices
 from vertex_api.estimates.runs import ONE_LINE
@@ -45,6 +46,7 @@ RUNS = "runs"
 _CONFIG_FOLDER = re.compile(r"""^[{ ]*(?:.*, *)?stackConfigDir: *["']?([^"',#}\n]*[^"',#}\s])""", re.MULTILINE)
 _APPLIED = ("target", "project", "region", "prices", "submissionsPerMinute")
 """Keys that providers and reviews need as they are."""
+_SERVICE = re.compile(r"([a-z0-9-]+)\.googleapis\.com")
 _OF_PROVIDER = ("project", "region")
 """Keys that default to those of Pulumi's Google provider."""
 
@@ -370,6 +372,12 @@ def _of_target(values: Mapping[str, Any]) -> Iterator[Violation]:
     else:
         message = "is for the target gcp, and the target here is local"
         yield from (((key,), message) for key in shapes.Cloud.__annotations__ if key in values)
+    for host in values.get("emulator", {}).get("endpoints", {}):
+        path, service = ("emulator", "endpoints", host), _SERVICE.fullmatch(host)
+        if service is None:
+            yield path, f'"{host}" is no host of a service of Google Cloud, such as bigquery.googleapis.com'
+        elif service[1] in SERVICES or service[1].endswith("-aiplatform"):
+            yield path, "is a service that the emulator has itself; leave it out"
 
 
 def _is_secret(path: KeyPath) -> bool:

@@ -34,6 +34,7 @@ from vertex_emulator.inside import authority, metadata, services
 from vertex_emulator.inside.authority import Authority
 from vertex_emulator.inside.entries import EntryWriter
 from vertex_emulator.inside.metadata import Caller
+from vertex_emulator.inside.standins import StandIn, StandIns
 from vertex_emulator.replicas.executor import Executor
 from vertex_emulator.replicas.firewall import HOME
 from vertex_emulator.replicas.mounts import Mount
@@ -64,12 +65,14 @@ _NOT_LED = (
     "Google's clients that read no variable for their address (gRPC, TensorFlow's gs://, the SDK) find no service "
     "here: {} (docs/google.md)."
 )
+_NOR_STAND_INS = "For the same reason, no call reaches what emulator.endpoints names."
 _NO_DOOR = (
     "Google's libraries find neither an identity nor a service here: containers may reach no address of this machine "
     "(docs/google.md)."
 )
 _CREDENTIALS = "GOOGLE_APPLICATION_CREDENTIALS"
 _PUBLIC = "commondatastorage.googleapis.com"
+_NAME_SECONDS = 5.0
 _TOKEN_PREFIX = "ya29.emulated"
 _log = logging.getLogger("vertex_emulator.inside")
 
@@ -78,8 +81,9 @@ _log = logging.getLogger("vertex_emulator.inside")
 class Door:
     """Serves what jobs find of Google on an address that containers reach; they reach nothing else of this machine.
 
-    `app` is the emulator's application, `buckets` its folder of buckets; `values` are its secrets. Keys and tokens are
-    derived from `secret`, so they stay the same after a restart. `files` is how many the process may open.
+    `app` is the emulator's application, `buckets` its folder of buckets; `values` are its secrets, `stand_ins` the
+    user's. Keys and tokens are derived from `secret`, so they stay the same after a restart. `files` is how many the
+    process may open.
 
     A container is trusted with its job, not with the emulator: none of its connections counts as known.
     """
@@ -87,6 +91,7 @@ class Door:
     database: Database
     executor: Executor
     values: SecretValues
+    stand_ins: StandIns
     entries: EntryWriter
     secret: str
     files: int
@@ -114,11 +119,13 @@ class Door:
         variables = _variables(f"{host}:{port}", self._key(job.location.project) if secrets else "")
         self.executor.lead_home(host, {80: port, 443: tls_port})
         obstacle = self.executor.set_rules()
+        stand_ins = self.stand_ins.of(job.location.project_number)
         if obstacle is not None:
-            return Home(variables, note=_NOT_LED.format(obstacle))
+            note = _NOT_LED.format(obstacle)
+            return Home(variables, note=f"{note} {_NOR_STAND_INS}" if stand_ins else note)
         trusted = dict.fromkeys(authority.VARIABLES, authority.BUNDLE)
         mount = Mount(str(self.authority.bundle()), authority.BUNDLE, read_only=True)
-        return Home({**variables, **trusted}, dict.fromkeys(services.NAMES, HOME), [mount])
+        return Home({**variables, **trusted}, dict.fromkeys([*services.NAMES, *stand_ins], HOME), [mount])
 
     def resume(self) -> None:
         """Serve where an earlier process did: its containers know that address. Do nothing if that is impossible."""
@@ -166,8 +173,8 @@ class Door:
     async def _answer(self, request: Request) -> ASGIApp:
         """Return what answers a request, the emulator's application among it. Raises ApiError."""
         path = str(request.scope["path"])  # that of `request.url` has ? and # quoted
-        if error := services.refusal(request.headers.get("host", "")):
-            raise error
+        if service := services.missing(request.headers.get("host", "")):
+            return await self._stand_in(request, service)
         key = request.headers.get("x-goog-api-key") or _bearer(request, but=_TOKEN_PREFIX)
         if key and (secret := _SECRET.fullmatch(path)):
             return JSONResponse(self._secret(key, *secret.groups()))
@@ -185,8 +192,7 @@ class Door:
             if request.method in ("GET", "HEAD") and (found := _OBJECT.fullmatch(path)):
                 if (self.buckets / found[1]).is_dir() or "authorization" in request.headers:
                     return _at(self.app, f"/download/storage/v1/b/{found[1]}/o/{found[2]}")
-                # What is public, such as a dataset of Keras, is there by another name of Cloud Storage's.
-                return RedirectResponse(f"https://{_PUBLIC}{quote(path)}")
+                return await _public(path, found[1])
             raise ApiError("NOT_FOUND", f"The requested URL {path} was not found for jobs of this emulator.")
         project = served["project"]
         if project is not None and names.project_number(project) != job.location.project_number:
@@ -195,6 +201,14 @@ class Door:
                 "PERMISSION_DENIED", f"Permission denied on resource 'projects/{place}' (or it may not exist)."
             )
         return self.app
+
+    async def _stand_in(self, request: Request, service: str) -> ASGIApp:
+        """Return what answers for a service that the emulator does not have. Raises ApiError."""
+        job = self._job(request, await self._caller(request))
+        urls = self.stand_ins.of(job.location.project_number)
+        if service not in urls:
+            raise services.refusal(service, urls)
+        return StandIn(service, urls[service])
 
     async def _caller(self, request: Request) -> Caller | None:
         """Return who is at the other end, once for all requests of a connection: until it ends, it is the same."""
@@ -278,6 +292,24 @@ class Door:
 
     def _derived(self, text: str) -> str:
         return hmac.new(self.secret.encode(), text.encode(), hashlib.sha256).hexdigest()
+
+
+async def _public(path: str, bucket: str) -> ASGIApp:
+    """Return what leads to a file that is public, such as a dataset of Keras, by another name of Cloud Storage's.
+
+    Raises ApiError without the internet: the client's own error would name a host that its code does not.
+    """
+    try:
+        async with asyncio.timeout(_NAME_SECONDS):
+            await asyncio.get_running_loop().getaddrinfo(_PUBLIC, 443)
+    except OSError as error:  # a TimeoutError, too
+        reason = error.strerror or "no name server answers"
+        message = (
+            f"The specified bucket does not exist: {bucket}. If it is public, the file is fetched from {_PUBLIC}, "
+            f"which this machine does not find ({reason})."
+        )
+        raise ApiError("NOT_FOUND", message) from error
+    return RedirectResponse(f"https://{_PUBLIC}{quote(path)}")
 
 
 @dataclass(frozen=True)

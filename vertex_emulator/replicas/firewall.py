@@ -32,7 +32,7 @@ _LIMIT_SECONDS = 20.0
 _ARP_TABLE = Path("/proc/net/arp")
 _ARP_DELETE = 0x8953  # SIOCDARP of arp(7)
 _ARP_REQUEST = struct.Struct("H2x4s8x16xi16x16s")  # arpreq: protocol address, hardware address, flags, mask, device
-_METADATA_SERVERS = (
+METADATA_SERVERS = (
     "169.254.0.0/16",  # link-local (RFC 3927): AWS, Azure, Google Cloud, Oracle, DigitalOcean, Hetzner, OpenStack
     "168.63.129.16",  # Azure, "What is IP address 168.63.129.16?": the goal state with certificates and extensions
     "100.100.100.200",  # Alibaba Cloud, "Instance metadata"
@@ -160,7 +160,7 @@ class Firewall:
 
     def _rules(self, bridge: str, led: str) -> str:
         ipv4, ipv6 = (
-            ", ".join(each for each in _METADATA_SERVERS if (":" in each) == is_ipv6) for is_ipv6 in (False, True)
+            ", ".join(each for each in METADATA_SERVERS if (":" in each) == is_ipv6) for is_ipv6 in (False, True)
         )
         known = {"table": self._table, "prefix": self._mac_prefix, "bridge": bridge}
         lead = _LEAD.format(led=led) if led else ""

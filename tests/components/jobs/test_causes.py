@@ -1,5 +1,7 @@
 """The likely cause of what a failed job and its log say: each subject in the ways in which it arises."""
 
+import re
+
 import pytest
 from vertex_training.jobs.causes import likely_causes
 
@@ -164,6 +166,61 @@ def test_paths_and_arguments_have_their_causes(line: str, cause: str) -> None:
 )
 def test_the_service_s_refusals_have_their_causes(line: str, cause: str) -> None:
     check(line, cause)
+
+
+NO_CREDENTIALS = (
+    "it finds no credentials: on Vertex AI it has the job's account; on target local it has the emulator's "
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        ("google.auth.exceptions.DefaultCredentialsError: Your default credentials were not found.", NO_CREDENTIALS),
+        ("java.io.IOException: Your default credentials were not found. To set up", NO_CREDENTIALS),
+        ("google: could not find default credentials. See https://cloud.google.com", NO_CREDENTIALS),
+        ("Error: Could not load the default credentials. Browse to", NO_CREDENTIALS),
+        ("OSError: Project was not passed and could not be determined from the environment.", "it finds no project: "),
+        (
+            "Forbidden: 403 GET https://x: Permission denied on resource 'projects/g1-tp' (or it may",
+            "projects/g1-tp is none that the job may use, often that of google.auth.default(), which is Vertex AI's",
+        ),
+        (
+            "NotFound: 404 GET http://172.17.0.1:2/b/x?a=1: The specified bucket does not exist: cloud-samples-data.",
+            "target local has no bucket cloud-samples-data: put its objects below .emulator/gcs/cloud-samples-data, "
+            "or give them to run and rehearse by --inputs DIR, as DIR/cloud-samples-data (docs/google.md)",
+        ),
+        ("404 GET https://storage.googleapis.com/x: The specified bucket does not exist.", "correct the bucket's name"),
+        (
+            "gcsfs.retry.HttpError: bucket does not exist, 404",
+            "correct the bucket's name, or create it; on target local",
+        ),
+        (
+            "NotFound: 404 GET http://172.17.0.1:2/x: No such object: acme-data/train/a.csv: ('Request failed",
+            "gs://acme-data/train/a.csv is not there: correct its name; on target local, put it at .emulator/",
+        ),
+        (
+            "MethodNotImplemented: 501 pubsub.googleapis.com is not emulated at home. Give",
+            "target local has no pubsub.",
+        ),
+        (
+            "Unauthorized: 401 Request had invalid authentication credentials. Expected",
+            "its token counts on target loc",
+        ),
+        (
+            "PermissionDenied: 403 Permission 'secretmanager.versions.access' denied for resource 'projects/1",
+            "the job's account lacks secretmanager.versions.access: grant it a role that has it (docs/access.md)",
+        ),
+        (
+            "requests.exceptions.HTTPError: 403 Client Error: Forbidden for url: https://x",
+            "the job's account lacks a pe",
+        ),
+    ],
+)
+def test_what_google_s_clients_lack_has_a_page(line: str, cause: str) -> None:
+    check(line, cause)
+    (found,) = likely_causes([line])
+    assert re.search(r"\(docs/(google|access)\.md\)$", found)
 
 
 def check(line: str, cause: str) -> None:

@@ -10,7 +10,7 @@ from vertex_training.runtime import emulator
 from vertex_training.runtime.emulator import EmulatorProvider
 
 from vertex_api.client import Endpoint
-from vertex_api.emulator import SECRETS
+from vertex_api.emulator import SECRETS, STAND_INS
 
 provider = EmulatorProvider()
 DEFAULTS = ["--pids-limit=8192", "--log-limit-mb=100", "--egress"]
@@ -71,6 +71,20 @@ def test_secrets_change_without_a_restart(done: list[Any], tmp_path: Path, monke
     assert ("stopped", {}) not in done
     provider.delete("emulator", {**second, "project": "other"})
     assert not file.exists()
+
+
+def test_stand_ins_change_without_a_restart(done: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VERTEX_EMULATOR_DATA", str(tmp_path))
+    urls = [{"bigquery.googleapis.com": f"http://127.0.0.1:{port}"} for port in (1, 2)]
+    first, second = ({"project": "local", "endpoints": each} for each in urls)
+    provider.create({**first, "secrets": {"token": "a"}})
+    assert json.loads((tmp_path / STAND_INS).read_text()) == {"local": urls[0]}
+    provider.update("emulator", first, second)
+    assert json.loads((tmp_path / STAND_INS).read_text()) == {"local": urls[1]}
+    assert not (tmp_path / SECRETS).exists()
+    provider.update("emulator", second, {})
+    assert not (tmp_path / STAND_INS).exists()
+    assert ("stopped", {}) not in done
 
 
 def test_reading_does_not_start_the_emulator(done: list[Any]) -> None:

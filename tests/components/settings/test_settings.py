@@ -39,12 +39,13 @@ def test_what_a_stack_says_is_in_its_settings(tmp_path: Path) -> None:
     stack = f"""{LOCAL}\
   vertex-training:project: my-project
   vertex-training:region: europe-west4
-  vertex-training:emulator: {{port: 8080, egress: false}}
+  vertex-training:emulator: {{port: 8080, egress: false, endpoints: {{bigquery.googleapis.com: http://h:1}}}}
   vertex-training:secrets: {{hfToken: hidden}}
 """
     settings = load(tmp_path, stack)
     assert (settings.project, settings.region) == ("my-project", "europe-west4")
-    assert settings.emulator == {"port": 8080, "egress": False}
+    endpoints = {"bigquery.googleapis.com": "http://h:1"}
+    assert settings.emulator == {"port": 8080, "egress": False, "endpoints": endpoints}
     assert settings.secrets == {"hfToken": "hidden"}
 
 
@@ -65,6 +66,21 @@ def test_config_of_other_namespaces_is_ignored(tmp_path: Path) -> None:
         ("emulator: {prt: 1}", ":3: vertex-training:emulator.prt: unknown field; did you mean port?"),
         ("emulator: {pidsLimit: 0}", ":3: vertex-training:emulator.pidsLimit: 0 is not above zero"),
         ("emulator: {port: http}", ':3: vertex-training:emulator.port: "http" is not a whole number'),
+        (
+            "emulator: {endpoints: {bigquery.googleapis.com: localhost}}",
+            ':3: vertex-training:emulator.endpoints.bigquery.googleapis.com: "localhost" is not an address, such as '
+            "http://127.0.0.1:9050",
+        ),
+        (
+            "emulator: {endpoints: {bigquery: http://127.0.0.1:9050}}",
+            ':3: vertex-training:emulator.endpoints.bigquery: "bigquery" is no host of a service of Google Cloud, '
+            "such as bigquery.googleapis.com",
+        ),
+        (
+            "emulator: {endpoints: {us-east1-aiplatform.googleapis.com: http://127.0.0.1:9050}}",
+            ":3: vertex-training:emulator.endpoints.us-east1-aiplatform.googleapis.com: is a service that the emulator "
+            "has itself; leave it out",
+        ),
     ],
 )
 def test_a_stack_problem_names_line_key_and_remedy(tmp_path: Path, line: str, problem: str) -> None:

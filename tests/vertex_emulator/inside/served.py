@@ -23,6 +23,7 @@ from vertex_emulator.errors import ExecutorUnavailable
 from vertex_emulator.inside.authority import Authority
 from vertex_emulator.inside.door import Door
 from vertex_emulator.inside.entries import EntryWriter
+from vertex_emulator.inside.standins import StandIns
 from vertex_emulator.names import Location
 from vertex_emulator.rpc.relay import Translator
 from vertex_emulator.secrets import SecretValues
@@ -67,10 +68,13 @@ class ServedDoor:
         executor: Any = self.network
         api = Api(self.database, executor, self.data, 4, lambda _job: None, "http://here")
         app = server._App(api).asgi()
-        values, entries = SecretValues(self.data.secrets), EntryWriter(self.database)
+        values, stand_ins = SecretValues(self.data.secrets), StandIns(self.data.stand_ins)
+        entries = EntryWriter(self.database)
         authority = Authority(self.data.certificate, self.data.trusted)
         secret, buckets, translator = "a token of the emulator", self.data.buckets, Translator("http://here")
-        self.door = Door(self.database, executor, values, entries, secret, 1024, app, buckets, authority, translator)
+        self.door = Door(
+            self.database, executor, values, stand_ins, entries, secret, 1024, app, buckets, authority, translator
+        )
 
     def close(self) -> None:
         self.door.stop(PATIENCE_SECONDS)

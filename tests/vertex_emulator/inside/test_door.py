@@ -1,15 +1,19 @@
 """What a job reaches of the emulator by the door, and what nobody else does."""
 
+import socket
+import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from vertex_training.jobs.causes import likely_causes
 
 from tests.vertex_emulator.inside.served import OTHER, ServedDoor, bearer
 from tests.vertex_emulator.jobs import pool
 from vertex_emulator.database.records import Job, Replica
-from vertex_emulator.inside import entries
+from vertex_emulator.inside import door, entries
 from vertex_emulator.names import Location
 from vertex_emulator.replicas.spec import Home
 
@@ -102,7 +106,55 @@ def test_a_host_header_leads_nowhere_else(served: ServedDoor, job: Job) -> None:
     assert served.ask(job, "/vertex_emulator/jobs", headers=host).status_code in (400, 404)
 
 
-def test_what_is_public_is_fetched_from_google(served: ServedDoor, job: Job) -> None:
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/cloud-samples-data/x.csv",
+        "/storage/v1/b/cloud-samples-data/o",
+        "/storage/v1/b/cloud-samples-data/o/x.csv",
+        "/download/storage/v1/b/cloud-samples-data/o/x.csv?alt=media",
+    ],
+)
+def test_what_google_alone_has_is_one_clear_error(served: ServedDoor, job: Job, path: str) -> None:
+    reply = served.ask(job, path, headers=bearer(served.door.token(job)))
+    message = reply.json()["error"]["message"]
+    assert reply.status_code == 404
+    assert message.startswith(("The specified bucket does not exist: cloud-samples-data", "No such object: cloud-sam"))
+    (cause,) = likely_causes([message])
+    assert "cloud-samples-data" in cause and "--inputs DIR" in cause
+
+
+def resolve_public(monkeypatch: pytest.MonkeyPatch, answer: Callable[[], Any]) -> None:
+    """Let the name of public files have an answer of this machine's name servers."""
+    of_others = socket.getaddrinfo
+
+    def find(host: Any, *args: Any, **options: Any) -> Any:
+        return answer() if host == "commondatastorage.googleapis.com" else of_others(host, *args, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", find)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1.0])
+def test_a_public_file_without_the_internet_is_an_error(
+    served: ServedDoor, job: Job, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        time.sleep(seconds)
+        raise socket.gaierror(-3, "Temporary failure in name resolution")
+
+    resolve_public(monkeypatch, fail)
+    monkeypatch.setattr(door, "_NAME_SECONDS", 0.5)
+    reply = served.ask(job, "/tensorflow/mnist.npz")
+    reason = "no name server answers" if seconds else "Temporary failure in name resolution"
+    assert (reply.status_code, reply.json()["error"]["message"]) == (
+        404,
+        "The specified bucket does not exist: tensorflow. If it is public, the file is fetched from "
+        f"commondatastorage.googleapis.com, which this machine does not find ({reason}).",
+    )
+
+
+def test_what_is_public_is_fetched_from_google(served: ServedDoor, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    resolve_public(monkeypatch, lambda: [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("192.0.2.1", 443))])
     reply = served.ask(job, "/tensorflow/tf-keras-datasets/a%20b.npz")
     location = "https://commondatastorage.googleapis.com/tensorflow/tf-keras-datasets/a%20b.npz"
     assert (reply.status_code, reply.headers["Location"]) == (307, location)
