@@ -11,6 +11,7 @@ from vertex_training.rehearsal import inputs
 from vertex_training.rehearsal.rehearse import Options, rehearse
 from vertex_training.rehearsal.runner import RunRefused
 
+from tests.blocks import taken
 from vertex_api.job import Job
 from vertex_api.names import CUSTOM_JOB
 
@@ -132,6 +133,11 @@ def test_what_a_job_names_is_looked_for(tmp_path: Path) -> None:
 def test_the_command_copies_to_its_folder(uri: str, command: str) -> None:
     assert inputs.advice(uri, "d/") == command
     assert inputs.advice(uri, "") == command.replace("d/acme", "inputs/acme")
+
+
+def test_the_page_s_command_copies_public_data() -> None:
+    (command,) = taken("docs/google.md", "sh", "mkdir -p .emulator/gcs")
+    assert command.strip() == inputs.advice("gs://cloud-samples-data/ai-platform", ".emulator/gcs")
 
 
 def broken(folder: Path, **links: Any) -> Path:

@@ -21,4 +21,4 @@ def test_the_page_s_program_exports_a_model(served: ServedDoor) -> None:
 
 def test_the_page_shows_the_message_for_bigquery() -> None:
     (message,) = taken("docs/google.md", "output", "bigquery.googleapis.com is not emulated")
-    assert message.strip() == str(services.refusal("bigquery.googleapis.com"))
+    assert message.strip() == str(services.refusal("bigquery.googleapis.com", []))
