@@ -18,7 +18,7 @@ FIRST = (*INDEPENDENT, "tests/clients/", "tests/vertex_emulator/", "tests/exampl
 SHARED = (
     *(
         f"tests/engine/test_{name}.py"
-        for name in ("adopting", "ci", "cloud", "corpus", "promotion", "renaming", "waiting")
+        for name in ("adopting", "ci", "cloud", "corpus", "new", "promotion", "renaming", "waiting")
     ),
     "tests/clients/test_gcloud",
     "tests/clients/",
@@ -27,8 +27,8 @@ SHARED = (
     "tests/vertex_emulator/page/",
 )
 """The tests of each run in one process: they share an emulator, a registry that got a base image, a browser, layers of
-an image, a project that goes from step to step, or a package whose import takes a second or more: Google's SDK, or
-Pulumi's of Google Cloud. The first that fits counts."""
+an image, a project that goes from step to step, the wheel, or a package whose import takes a second or more: Google's
+SDK, or Pulumi's of Google Cloud. The first that fits counts."""
 
 
 def pytest_configure() -> None:

@@ -1,4 +1,4 @@
-"""Python processes of `pulumi`, forked from one that has imported what they import.
+"""Python processes of `pulumi`, and commands of ours, forked from one that has imported what they import.
 
 A command starts two, a program and a provider, and what they import and make ready is most of its processor time. A
 forked one differs from a started one in these modules and in what Python reads from variables when it starts, which is

@@ -7,8 +7,9 @@ from pathlib import Path
 import yaml
 
 from tests.blocks import taken
-from tests.engine.cloud import STANDIN
 from tests.engine.project import CHECKOUT, engine_environment
+from tests.standins import transit
+from tests.standins.gcp import server
 from tests.standins.gcp.world import BY_HAND
 
 
@@ -20,8 +21,7 @@ def test_a_standalone_program_grants_both_agents_repository_access(tmp_path: Pat
     (root / "__main__.py").write_text(program)
     (root / ".venv").symlink_to(CHECKOUT / ".venv")
     runtime = {"name": "python", "options": {"virtualenv": ".venv"}}
-    plugins = {"providers": [{"name": "gcp", "path": str(STANDIN)}]}
-    (root / "Pulumi.yaml").write_text(yaml.safe_dump({"name": "other", "runtime": runtime, "plugins": plugins}))
+    (root / "Pulumi.yaml").write_text(yaml.safe_dump({"name": "other", "runtime": runtime}))
     record = tmp_path / "record.jsonl"
     apis = [
         {"operation": "create", "type": "gcp:projects/service:Service", "name": "by-hand", "inputs": inputs}
@@ -29,8 +29,11 @@ def test_a_standalone_program_grants_both_agents_repository_access(tmp_path: Pat
         for inputs in [{"project": "acme-dev", "service": f"{service}.googleapis.com"}]
     ]
     record.write_text("".join(json.dumps(line) + "\n" for line in apis))
-    environment = engine_environment(tmp_path) | {"PYTHONPATH": str(CHECKOUT), "GCP_STANDIN_RECORD": str(record)}
-    for command in (["stack", "init", "team"], ["up", "--yes", "--skip-preview"], ["preview", "--expect-no-changes"]):
+    environment = engine_environment(tmp_path) | {"GCP_STANDIN_RECORD": str(record)}
+    _provider, port = server.start_server(environment)
+    environment["PULUMI_DEBUG_PROVIDERS"] = f"gcp:{port}"
+    init = ["stack", "init", "--secrets-provider", transit.PROVIDER, "team"]
+    for command in (init, ["up", "--yes", "--skip-preview"], ["preview", "--expect-no-changes"]):
         done = subprocess.run(["pulumi", *command, "--non-interactive"], cwd=root, env=environment,
                               capture_output=True, text=True, timeout=120)  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr

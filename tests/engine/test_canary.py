@@ -3,6 +3,7 @@
 import base64
 import gzip
 import json
+import os
 import stat
 import subprocess
 import threading
@@ -63,6 +64,7 @@ class Processes:
 
     def __enter__(self) -> "Processes":
         self._ended = threading.Event()
+        self._known: set[tuple[str, bytes]] = set()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
         return self
@@ -79,19 +81,28 @@ class Processes:
             return b""
 
     def _watch(self) -> None:
+        """Read new processes at each look, as they become other programs, and those that stay at each tenth."""
+        looks: dict[str, int] = {}
         while not self._ended.is_set():
-            for process in Path("/proc").glob("[0-9]*"):
-                try:
-                    command = (process / "cmdline").read_bytes()
-                    environment = (process / "environ").read_bytes()
-                except OSError:
-                    continue
-                if not command or command != self._read_again(process):
-                    continue  # it has just become another program
-                shown = command.replace(b"\0", b" ").decode(errors="replace")
-                self.commands.setdefault(shown, names(command))
-                self.environments[shown] = self.environments.get(shown, set()) | names(environment)
+            there = [name for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 - it is done often
+            looks = {name: looks.get(name, 0) + 1 for name in there}
+            for name in (each for each, times in looks.items() if times <= 10 or times % 10 == 0):
+                self._read(Path("/proc", name))
             self._ended.wait(0.02)
+
+    def _read(self, process: Path) -> None:
+        try:
+            command = (process / "cmdline").read_bytes()
+            environment = (process / "environ").read_bytes()
+        except OSError:
+            return
+        if not command or command != self._read_again(process):
+            return  # it has just become another program
+        shown = command.replace(b"\0", b" ").decode(errors="replace")
+        self.commands.setdefault(shown, names(command))
+        if (shown, environment) not in self._known:
+            self._known.add((shown, environment))
+            self.environments[shown] = self.environments.get(shown, set()) | names(environment)
 
 
 @dataclass

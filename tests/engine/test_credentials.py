@@ -100,7 +100,8 @@ def test_a_form_calls_and_is_seen_nowhere(
         seen += [cloud.up(*options, "--plan", str(plan))]
     assert {host: {*apis.callers[host]} for host in (STORAGE, JOBS)} == {STORAGE: {caller}, JOBS: {caller}}
     review = ["vertex-training", "review", str(preview)]
-    seen += [subprocess.run(review, check=True, capture_output=True, text=True).stdout, plan.read_text()]
+    shown = subprocess.run(review, cwd=cloud.root, env=cloud.environment, check=True, capture_output=True, text=True)
+    seen += [shown.stdout, plan.read_text()]
     seen += [preview.read_text(), cloud.pulumi("stack", "export", "--stack", "dev"), *processes.commands]
     files = [*folder.glob("state/**/*"), *folder.glob("home/**/*"), *cloud.root.glob("stacks/*")]
     seen += [file.read_text(errors="replace") for file in files if file.is_file()]

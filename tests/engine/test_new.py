@@ -23,6 +23,7 @@ from tests.engine.project import CHECKOUT, engine_environment
 from tests.packaging.building import wheel
 from tests.packaging.installed import InstalledProject
 from tests.packaging.test_wheel import requirement_closure
+from tests.standins import transit
 from tests.standins.gcp import server
 from tools.setup import commands
 from tools.template import TEMPLATE, tracked_files
@@ -77,7 +78,7 @@ def test_a_new_project_trains_and_is_destroyed(template: Path, tmp_path: Path, e
     project = create_project(template, tmp_path, environment)
     project.install("--requirement=requirements.txt", requirements=requirement_closure("emulator"))
     assert yaml.safe_load((project.root / "Pulumi.yaml").read_text())["name"] == "demo"
-    project.pulumi("stack", "select", "--create", "local")
+    project.pulumi("stack", "select", "--create", "--secrets-provider", transit.PROVIDER, "local")
     try:
         assert str(CHECKOUT) not in project.run(
             "python", "-c", "import sys; print([p for p in sys.path if 'site' not in p])"
@@ -154,7 +155,7 @@ def test_a_new_dev_stack_previews_with_three_settings(tmp_path: Path, environmen
     project.install(*options, requirements=requirement_closure("emulator"))
     _gcp, port = server.start_server(environment)
     project.environment["PULUMI_DEBUG_PROVIDERS"] = f"gcp:{port}"
-    project.pulumi("stack", "init", "dev")
+    project.pulumi("stack", "init", "--secrets-provider", transit.PROVIDER, "dev")
     names = [option for key, value in NAMES.items() for option in ("--plaintext", f"vertex-training:{key}={value}")]
     project.pulumi("config", "set-all", *names, "--stack=dev")
     shown = project.pulumi("preview", "--diff", "--stack=dev")

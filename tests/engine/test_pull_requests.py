@@ -13,7 +13,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.engine import preloaded_python
 from tests.engine.project import Project, create_project
 
 GOLDEN = Path(__file__).parent / "golden" / "pull-requests"
@@ -107,7 +106,7 @@ def run(project: Project, command: str) -> str:
     done = subprocess.run(
         ["bash", "-c", command.replace("vertex-training ", f"{shlex.quote(sys.executable)} -m vertex_training.cli ")],
         cwd=project.root,
-        env=preloaded_python.remove_variables(project.environment),
+        env=project.environment,
         capture_output=True,
         text=True,
         timeout=240,

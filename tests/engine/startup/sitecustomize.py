@@ -1,4 +1,4 @@
-"""Runs first in each Python process that `pulumi` starts in a test.
+"""Runs first in each Python process that `pulumi` starts in a test, or that a test starts with its variables.
 
 The heap of a program or a provider of a few resources is not worth collecting: that is a sixth of its processor time.
 An emulator, which they start too, collects its own. For the variables see tests/engine/preloaded_python.py.
@@ -8,7 +8,8 @@ import gc
 import os
 import sys
 
-_PULUMI_PROCESSES = ("pulumi.dynamic", "pulumi-language-python-exec")
+_FORKED = ("pulumi.dynamic", "pulumi-language-python-exec", "vertex_training.cli", "/bin/vertex-training")
+"""How the argument ends that names what is run: a provider, a program, or a command of ours."""
 
 
 def _run_in_fork(path: str) -> None:
@@ -37,7 +38,7 @@ def _would_import_the_same(checkout: str) -> bool:
 
 if "vertex_emulator" not in sys.orig_argv:
     gc.disable()
-if any(argument.endswith(_PULUMI_PROCESSES) for argument in sys.orig_argv[1:4]):
+if any(argument.endswith(_FORKED) for argument in sys.orig_argv[1:4]):
     server_path = os.environ.get("PRELOADED_PYTHON")
     if server_path and _would_import_the_same(os.environ["PRELOADED_CHECKOUT"]):
         _run_in_fork(server_path)
