@@ -235,6 +235,8 @@ def _run_program() -> None:
     if program[0] == "-m":
         sys.path[0] = str(Path.cwd())
         sys.argv = program[1:]
+        if not hasattr(sys.modules[program[1]], "__path__"):
+            del sys.modules[program[1]]  # as if it were not imported yet: otherwise Python warns
         runpy.run_module(program[1], run_name="__main__", alter_sys=True)
     else:
         sys.path[0] = str(Path(program[0]).parent)
