@@ -82,6 +82,19 @@ def test_a_bucket_that_is_read_is_known(show: Show, held: Path) -> None:
     assert touched(buckets, since, time.time_ns() + 10**9) == ["acme-data"]
 
 
+def test_of_many_files_each_bucket_has_some_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overlay, "_MAX_MARKED", 10)
+    monkeypatch.setattr(overlay, "_MIN_MARKED", 3)
+    for bucket in ("one", "two", "three", "four"):
+        for name in range(5):
+            (file := tmp_path / bucket / f"in-{name}" / "x").parent.mkdir(parents=True)
+            file.touch()
+            os.utime(file, (2, 1))
+    overlay._mark_unread(tmp_path)
+    marked = [path.parts[-3] for path in tmp_path.rglob("x") if path.stat().st_atime == 1]
+    assert sorted(marked) == sorted(["one", "two", "three", "four"] * 3)
+
+
 def test_a_mount_copies_no_content(held: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with (held / "acme-data" / "large").open("wb") as file:
         file.write(bytes(8 << 20))
