@@ -74,7 +74,7 @@ class Registry:
     def stop(self) -> None:
         """End the process."""
         self._process.terminate()
-        self._process.wait(timeout=60)
+        self._process.wait()
         self._log.close()
 
 

@@ -51,11 +51,11 @@ def test_its_unit_test_passes_and_can_fail(project: Path) -> None:
     )
     (project / "test_stack.py").write_text(shown)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir=.", "test_stack.py"]
-    passed = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=120)
+    passed = subprocess.run(command, cwd=project, capture_output=True, text=True)
     assert "1 passed" in passed.stdout, passed.stdout
     declared = project / "training" / "digits.yaml"
     declared.write_text(declared.read_text().replace("      scheduling: {timeout: 3600s}\n", "", 1))
-    failed = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=120)
+    failed = subprocess.run(command, cwd=project, capture_output=True, text=True)
     assert "1 failed" in failed.stdout, failed.stdout
 
 

@@ -43,8 +43,8 @@ def gcloud(environment: Mapping[str, str]) -> Iterator[Gcloud]:
 
     preloaded = PreloadedGcloud(program, environment)
 
-    def run(*arguments: str, code: int = 0, timeout: float = 60) -> subprocess.CompletedProcess[str]:
-        done = preloaded.run(*arguments, timeout=timeout)
+    def run(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        done = preloaded.run(*arguments)
         assert done.returncode == code, done.stdout + done.stderr
         return done
 

@@ -35,14 +35,13 @@ class PreloadedGcloud:
         assert self._process.stdout is not None
         assert self._process.stdout.readline() == b"ready\n", "gcloud does not start"
 
-    def run(self, *arguments: str, timeout: float) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end. Raises TimeoutError."""
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end."""
         with (
             tempfile.NamedTemporaryFile("r") as output,
             tempfile.NamedTemporaryFile("r") as errors,
             socket.socket(socket.AF_UNIX) as connection,
         ):
-            connection.settimeout(timeout)
             connection.connect(str(self._socket))
             request = {"arguments": arguments, "output": output.name, "errors": errors.name}
             connection.sendall(json.dumps(request).encode() + b"\n")

@@ -39,7 +39,7 @@ def test_a_custom_job_from_creation_to_deletion(api: Any, client: Any) -> None:
     listed = client.list_custom_jobs(request={"parent": PARENT, "filter": 'labels.client="gapic"', "page_size": 1})
     assert created.name in [found.name for found in listed]
     operation = client.delete_custom_job(name=created.name)
-    operation.result(timeout=10)
+    operation.result()
     with pytest.raises(exceptions.NotFound, match=created.name):
         client.get_custom_job(name=created.name)
 

@@ -30,7 +30,7 @@ def test_a_custom_job_runs_is_listed_and_deleted(aiplatform: Any, emulator: Runn
     job = aiplatform.CustomJob(
         display_name="sdk-run", worker_pool_specs=[snake(script)], base_output_dir="gs://sdk/run", labels={"a": "b"}
     )
-    job.run(timeout=600)
+    job.run()
     assert job.state.name == "JOB_STATE_SUCCEEDED"
     assert (emulator.data / "gcs/sdk/run/model/m").read_text() == "model"
     (listed,) = aiplatform.CustomJob.list(filter='display_name="sdk-run" AND state="JOB_STATE_SUCCEEDED"')

@@ -156,7 +156,7 @@ def test_downloads_are_attachments_and_rejected_across_origins(emulator: Running
     page.parent.mkdir()
     page.write_text("<script>alert(1)</script>")
     path = "download/storage/v1/b/for-browsers/o/page.html?alt=media"
-    reply = emulator.http.get(f"{emulator.url}/{path}", timeout=30)
+    reply = emulator.http.get(f"{emulator.url}/{path}")
     assert (reply.text, reply.headers["content-disposition"]) == (page.read_text(), "attachment")
     for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}):
         emulator.call("GET", path, expect=403, headers=headers)

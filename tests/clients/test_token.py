@@ -41,7 +41,7 @@ def read_token(emulator: RunningEmulator) -> str:
 
 def test_request_without_token_names_the_remedy(blind: RunningEmulator) -> None:
     for headers in ({}, {"Authorization": "Bearer x"}, {"Cookie": "vertex-emulator-1=x"}):
-        reply = requests.post(f"{blind.url}/v1/{PARENT}/customJobs", json=absent("x"), headers=headers, timeout=30)
+        reply = requests.post(f"{blind.url}/v1/{PARENT}/customJobs", json=absent("x"), headers=headers)
         assert (reply.status_code, reply.headers["www-authenticate"]) == (401, "Bearer")
         error = reply.json()["error"]
         assert (error["status"], error["message"].count("Authorization: Bearer TOKEN")) == ("UNAUTHENTICATED", 1)
@@ -58,7 +58,7 @@ def test_gcloud_sends_the_token_that_env_names(blind: RunningEmulator, tmp_path:
         ["ai", "custom-jobs", "list"],
         ["storage", "cp", str(tmp_path / "file"), "gs://with-token/file"],
     ):
-        done = subprocess.run([program, *arguments], env=environment, capture_output=True, text=True, timeout=120)
+        done = subprocess.run([program, *arguments], env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
     assert (blind.data / "gcs/with-token/file").read_text() == "content"
 
@@ -94,15 +94,15 @@ def test_link_of_env_keeps_token_in_a_cookie(blind: RunningEmulator) -> None:
     (link,) = [line.rpartition(" ")[2] for line in printed.splitlines() if line.startswith("# The page")]
     assert link == f"{blind.url}/?token={read_token(blind)}"
     with requests.Session() as browser:
-        assert browser.get(f"{blind.url}/?token=wrong", timeout=30).status_code == 401
-        first = browser.get(link, timeout=30, allow_redirects=False)
+        assert browser.get(f"{blind.url}/?token=wrong").status_code == 401
+        first = browser.get(link, allow_redirects=False)
         assert (first.status_code, first.headers["location"]) == (303, "/")
         cookie = first.headers["set-cookie"]
         assert {"HttpOnly", "SameSite=strict", "Path=/"} <= {part.strip() for part in cookie.split(";")[1:]}
-        assert browser.get(f"{blind.url}/vertex_emulator/page/jobs", timeout=30).status_code == 200
+        assert browser.get(f"{blind.url}/vertex_emulator/page/jobs").status_code == 200
         evil = {"Origin": "http://127.0.0.1:1"}
         jobs = f"{blind.url}/v1/{PARENT}/customJobs"
-        assert browser.post(jobs, json=absent("evil"), headers=evil, timeout=30).status_code == 403
+        assert browser.post(jobs, json=absent("evil"), headers=evil).status_code == 403
 
 
 def test_other_emulators_get_no_such_variables(emulator: RunningEmulator) -> None:

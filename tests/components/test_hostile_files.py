@@ -15,6 +15,7 @@ from vertex_training.errors import DataLockUnusable, Problem
 from vertex_training.schema import source
 from vertex_training.schema.source import SourceFile
 
+from tests.cases import case
 from tests.components.review.recorded_previews import HERE
 
 PREVIEW = str(HERE / "recorded" / "code-edit.json")
@@ -66,24 +67,25 @@ HOSTILE: dict[str, bytes] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_hostile_files_end_in_short_lines(
-    command: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "Pulumi.yaml").write_text("name: x\nruntime: python\n")
     (tmp_path / "Pulumi.local.yaml").write_text("config:\n  vertex-training:target: local\n")
     file = tmp_path / "given"
-    file.write_bytes(HOSTILE[name])
-    before, began = {*tmp_path.iterdir()}, time.process_time()
-    assert main(COMMANDS[command](str(file))) in (1, 2)
-    assert time.process_time() - began < 5
-    shown = capsys.readouterr()
-    assert shown.out == "" and shown.err
-    for line in shown.err.splitlines():
-        assert line.isprintable() and len(line) < 1000
-    assert "Traceback" not in shown.err and {*tmp_path.iterdir()} == before
+    for name, content in HOSTILE.items():
+        file.write_bytes(content)
+        before, began = {*tmp_path.iterdir()}, time.process_time()
+        with case(name):
+            assert main(COMMANDS[command](str(file))) in (1, 2)
+            assert time.process_time() - began < 5
+            shown = capsys.readouterr()
+            assert shown.out == "" and shown.err
+            for line in shown.err.splitlines():
+                assert line.isprintable() and len(line) < 1000
+            assert "Traceback" not in shown.err and {*tmp_path.iterdir()} == before
 
 
 def data_lock(heading: str, *lines: str) -> bytes:

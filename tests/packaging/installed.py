@@ -43,7 +43,7 @@ class InstalledProject:
         `requirements` are normalised names of distributions.
         """
         venv = self.root / ".venv"
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True, timeout=60)
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
         (site,) = venv.glob("lib/python*/site-packages")
         (site / "packages.pth").write_text(sysconfig.get_path("purelib") + "\n")
         (site / "sitecustomize.py").write_text(
@@ -51,13 +51,11 @@ class InstalledProject:
         )
         options = ["--quiet", "--no-index", "--no-deps", "--no-compile", "--ignore-installed"]
         command = [*PIP, "--python", str(venv / "bin" / "python"), "install", *options, *arguments]
-        subprocess.run(command, cwd=self.root, env=self.environment, check=True, timeout=120)
+        subprocess.run(command, cwd=self.root, env=self.environment, check=True)
 
     def run(self, *command: str, exit_code: int = 0) -> str:
         """Run a command in the project and return what it prints; a test fails if it ends with another exit code."""
-        done = subprocess.run(
-            command, cwd=self.root, env=self.environment, capture_output=True, text=True, check=False, timeout=240
-        )
+        done = subprocess.run(command, cwd=self.root, env=self.environment, capture_output=True, text=True, check=False)
         assert done.returncode == exit_code, done.stdout + done.stderr
         assert "Traceback" not in done.stdout + done.stderr
         return done.stdout + done.stderr

@@ -43,8 +43,8 @@ def test_a_program_of_others_is_not_found(program: Program) -> None:
 def test_a_package_is_taken_first(program: Program, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     install = f'test "$*" = "install -q -y --no-remove docker-buildx" && touch {tmp_path}/installed'
     program("apt-get", f'test "$1" = update || {{ {install}; }}')
-    program("docker", f"test -e {tmp_path}/installed && {VERSION}")
-    program("touch", f"> {tmp_path}/installed")
+    program("docker", f"test -e '{tmp_path}/installed' && {VERSION}")
+    program("touch", f"> '{tmp_path}/installed'")
     monkeypatch.setattr(programs, "can_install", lambda: True)
     assert make() == "buildx: 0.19.9 as `docker buildx`, from the package docker-buildx"
 

@@ -40,7 +40,7 @@ def test_a_silent_daemon_is_not_found(program: Program) -> None:
 
 def test_a_remote_daemon_is_never_replaced(program: Program, tmp_path: Path) -> None:
     program("docker", SILENT.replace("unix:///var/run/docker.sock", "tcp://build-host:2376"))
-    program("dockerd", f"echo started > {tmp_path}/started")
+    program("dockerd", f"echo started > '{tmp_path}/started'")
     with pytest.raises(SetupError, match="no daemon answers at tcp://build-host:2376"):
         make(OUTPUT)
     assert not (tmp_path / "started").exists()
@@ -75,7 +75,7 @@ def test_a_started_daemon_is_awaited(program: Program, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("no_systemd")
 def test_an_ended_daemon_is_quoted_with_its_log(program: Program, tmp_path: Path) -> None:
     (tmp_path / "asked").touch()
-    program("docker", f"echo >> {tmp_path}/asked; {SILENT}")
+    program("docker", f"echo >> '{tmp_path}/asked'; {SILENT}")
     program("dockerd", "echo 'failed to mount overlay: not permitted'; echo 'level=info msg=bye' >&2; exit 1")
     with pytest.raises(SetupError) as failure:
         start(OUTPUT)
@@ -103,7 +103,7 @@ def test_systemd_starts_the_daemon_where_it_runs(
 ) -> None:
     monkeypatch.setattr(docker, "SYSTEMD", tmp_path)
     program("docker", ANSWERS)
-    program("systemctl", f'echo "$@" > {tmp_path}/asked')
+    program("systemctl", f'echo "$@" > "{tmp_path}/asked"')
     assert start(OUTPUT).endswith("started with systemctl")
     assert (tmp_path / "asked").read_text() == "start docker\n"
 

@@ -190,7 +190,7 @@ def test_a_build_always_checks_checksums(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_modules_are_fetched_early_only_where_pulumi_s_server_has_no_address(
     program: Program, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    program("go", f'echo "$*" >> {tmp_path}/asked')
+    program("go", f'echo "$*" >> "{tmp_path}/asked"')
     monkeypatch.setattr(engine, "_has_address", lambda host: True)
     engine.prepare(OUTPUT)
     monkeypatch.setattr(engine, "_has_address", lambda host: False)

@@ -3,14 +3,15 @@
 import json
 import re
 import sys
+from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 from jsonschema import Draft7Validator
 
 from tests.blocks import PAGES, blocks, taken
+from tests.cases import case
 from tests.components.settings.test_declarations import JOB
 from tests.components.settings.test_entries import DECLARED, SEARCH
 from tools import schemas
@@ -21,31 +22,36 @@ STACK = schemas.FOLDER / "stack.schema.json"
 MODELINE = re.compile(r"^# yaml-language-server: \$schema=(\S+)$", re.MULTILINE)
 
 
+@cache
+def validator(file: Path) -> Draft7Validator:
+    return Draft7Validator(json.loads(file.read_text()))
+
+
 def flagged(file: Path, text: str) -> list[str]:
     """The paths and messages of what an editor underlines."""
-    errors = Draft7Validator(json.loads(file.read_text())).iter_errors(yaml.safe_load(text))
+    errors = validator(file).iter_errors(yaml.safe_load(text))
     return [f"{'.'.join(map(str, error.absolute_path))}: {error.message}" for error in errors]
 
 
-def documented() -> list[Any]:
-    """The YAML of the documentation that is a stack file, or declarations."""
+def documented() -> list[tuple[str, Path, str]]:
+    """The YAML of the documentation that is a stack file, or declarations: its place, schema and text."""
     found = []
     for block in [each for page in PAGES for each in blocks(page) if each.language == "yaml"]:
         keys = yaml.safe_load(block.text).keys()
         if "config" in keys:
-            found.append(pytest.param(STACK, block.text, id=f"{block.page}:{block.line}"))
+            found.append((f"{block.page}:{block.line}", STACK, block.text))
         elif keys & {"images", *schemas.KINDS}:
-            found.append(pytest.param(DECLARATIONS, block.text, id=f"{block.page}:{block.line}"))
+            found.append((f"{block.page}:{block.line}", DECLARATIONS, block.text))
     return found
 
 
-def files() -> list[Any]:
+def files() -> list[tuple[str, Path, str]]:
     """The declarations and stack files of the repository."""
     converted = (ROOT / "tests" / "components" / "legacy" / "golden").glob("*.yaml")
     files = (*(ROOT / "training").glob("*.yaml"), *(ROOT / "examples").glob("*/training.yaml"))
     declared = [DECLARATIONS, *sorted(files), *sorted(converted)]
     stacks = [STACK, *sorted((ROOT / "stacks").glob("*.yaml"))]
-    return [pytest.param(each[0], file.read_text(), id=file.stem) for each in (declared, stacks) for file in each[1:]]
+    return [(file.stem, each[0], file.read_text()) for each in (declared, stacks) for file in each[1:]]
 
 
 def check(monkeypatch: pytest.MonkeyPatch) -> int:
@@ -90,9 +96,10 @@ def test_there_are_documents_to_look_at() -> None:
     assert len(files()) > 25
 
 
-@pytest.mark.parametrize(("file", "text"), [*documented(), *files()])
-def test_all_documents_of_the_project_are_valid(file: Path, text: str) -> None:
-    assert flagged(file, text) == []
+def test_all_documents_of_the_project_are_valid() -> None:
+    for place, schema, text in (*documented(), *files()):
+        with case(place):
+            assert flagged(schema, text) == []
 
 
 @pytest.mark.parametrize("text", [JOB, DECLARED, SEARCH, JOB.replace("replicaCount: 1", "replica_count: '1'")])
@@ -152,11 +159,11 @@ def test_only_the_own_namespace_is_checked(config: str, is_flagged: bool) -> Non
     assert bool(flagged(STACK, f"encryptionsalt: v1:x\nconfig:\n  {config}\n")) == is_flagged
 
 
-@pytest.mark.parametrize("definition", json.loads(DECLARATIONS.read_text())["$defs"])
-def test_almost_every_field_says_what_it_is(definition: str) -> None:
-    properties = json.loads(DECLARATIONS.read_text())["$defs"][definition]["properties"]
-    silent = [name for name in properties if "_" not in name and "description" not in properties[name]]
-    assert len(silent) <= 1, silent
+def test_almost_every_field_says_what_it_is() -> None:
+    for definition, about in json.loads(DECLARATIONS.read_text())["$defs"].items():
+        properties = about["properties"]
+        silent = [name for name in properties if "_" not in name and "description" not in properties[name]]
+        assert len(silent) <= 1, (definition, silent)
 
 
 def test_every_top_level_key_has_a_description() -> None:

@@ -25,7 +25,7 @@ def pip(program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ca
     """Writes the script that stands for the environment's Python."""
     interpreter = tmp_path / "python"
     monkeypatch.setattr(python, "PYTHON", interpreter)
-    return lambda script: program(interpreter, f'echo "$*" >> {tmp_path}/asked; {script}') and None
+    return lambda script: program(interpreter, f'echo "$*" >> "{tmp_path}/asked"; {script}') and None
 
 
 def set_up() -> str:
@@ -52,7 +52,7 @@ def test_a_failed_installation_leaves_nothing(pip: Callable[[str], None]) -> Non
 
 
 def test_pip_gets_the_hash_of_each_version(pip: Callable[[str], None], tmp_path: Path) -> None:
-    pip(f'while [ "$1" != -r ]; do shift; done; /bin/cat "$2" >> {tmp_path}/requirements; shift 2; {INSTALL}')
+    pip(f'while [ "$1" != -r ]; do shift; done; /bin/cat "$2" >> "{tmp_path}/requirements"; shift 2; {INSTALL}')
     set_up()
     expected = [f"pulumi=={version} --hash=sha256:{digest}" for version, digest in SHA256.items()]
     assert (tmp_path / "requirements").read_text().splitlines() == expected

@@ -73,7 +73,7 @@ def test_a_failing_step_ends_its_lane(steps: Callable[..., list[str]], capsys: p
 
 
 def test_both_lanes_reasons_are_told(steps: Callable[..., list[str]], capsys: pytest.CaptureFixture[str]) -> None:
-    both = threading.Barrier(2, timeout=30)
+    both = threading.Barrier(2)
     steps(missing=("python", "docker"), failing=("python", "docker"))
     for name in ("python", "docker"):
         setup.STEPS[name].make = partial(fail_together, both, name)  # type: ignore[method-assign]
@@ -141,7 +141,7 @@ def test_what_a_step_can_prepare_runs_beside_those_before_it(
     asked = steps(missing=("python", "pulumi"))
     prepared = threading.Event()
     monkeypatch.setattr(setup.STEPS["pulumi"], "prepare", lambda output: prepared.set(), raising=False)
-    monkeypatch.setattr(setup.STEPS["python"], "make", lambda output: f"prepared: {prepared.wait(30)}")
+    monkeypatch.setattr(setup.STEPS["python"], "make", lambda output: f"prepared: {prepared.wait()}")
     stream = io.StringIO()
     setup.run_steps(["python", "pulumi"], Output(stream), report_found=True)
     assert "prepared: True" in stream.getvalue()
@@ -188,7 +188,7 @@ def test_a_setup_that_waits_names_the_other(monkeypatch: pytest.MonkeyPatch, tmp
         monkeypatch.setattr(written, "flush", waits.set)
         waiting = threading.Thread(target=lambda: setup.lock(Output(written)).__enter__(), daemon=True)
         waiting.start()
-        assert waits.wait(10)
+        assert waits.wait()
     waiting.join(10)
     assert written.getvalue() == f"waiting for another set-up, of process {os.getpid()} in {CHECKOUT} ... 0 s\n"
 

@@ -45,7 +45,7 @@ def post(emulator: RunningEmulator, body: Any, host: str = "127.0.0.1") -> Calla
     """Gives status and answer to a POST of a job, on a connection to another form of the address."""
 
     def work() -> Any:
-        connection = http.client.HTTPConnection(host, port(emulator), timeout=20)
+        connection = http.client.HTTPConnection(host, port(emulator))
         with closing(connection):
             connection.request("POST", JOBS, json.dumps(body), {**JSON, "Host": "localhost"})
             reply = connection.getresponse()
@@ -81,7 +81,7 @@ def test_another_user_cannot_create_a_job(own: RunningEmulator, host: str) -> No
 @pytest.mark.parametrize("path", ["/", "/healthz", "/vertex_emulator/page/jobs", "/storage/v1/b", "/nowhere"])
 def test_another_user_can_read_nothing(shared: RunningEmulator, path: str) -> None:
     def get() -> int:
-        connection = http.client.HTTPConnection("127.0.0.1", port(shared), timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", port(shared))
         with closing(connection):
             connection.request("GET", path)
             return connection.getresponse().status
@@ -96,7 +96,7 @@ def test_a_closed_connection_counts_as_nobody_s(own: RunningEmulator) -> None:
 
     def send_and_leave() -> None:
         for attempt in range(300):
-            connection = socket.create_connection(("127.0.0.1", port(own)), timeout=20)
+            connection = socket.create_connection(("127.0.0.1", port(own)))
             connection.sendall(request)
             if attempt % 3 == 1:
                 connection.shutdown(socket.SHUT_RDWR)
@@ -189,7 +189,7 @@ def test_token_of_owner_lets_another_user_in(shared: RunningEmulator) -> None:
     token = (shared.data / "token").read_text().strip()
 
     def get(authorization: str) -> int:
-        connection = http.client.HTTPConnection("127.0.0.1", port(shared), timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", port(shared))
         with closing(connection):
             connection.request("GET", "/healthz", headers={"Authorization": authorization})
             return connection.getresponse().status
@@ -249,6 +249,6 @@ for headers in ({{}}, {{"Authorization": "Bearer {token}"}}, {{"Authorization": 
         print(error.code)
 """
     arguments = ["docker", "run", "--rm", IMAGE, "python3", "-c", script]
-    done = subprocess.run(arguments, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(arguments, capture_output=True, text=True)
     assert (done.stdout.split(), done.stderr) == (["401", "200", "401"], "")
     assert "other machines need the token" in (own.data.parent / "data.log").read_text()

@@ -163,9 +163,9 @@ def test_endless_file_blocks_neither_requests_nor_end(own: RunningEmulator) -> N
 
 
 def test_clients_that_leave_end_their_checksums(own: RunningEmulator) -> None:
-    begun = own.http.post(f"{own.url}/upload/storage/v1/b/endless/o?uploadType=resumable&name=zeros", timeout=30)
+    begun = own.http.post(f"{own.url}/upload/storage/v1/b/endless/o?uploadType=resumable&name=zeros")
     finished_upload = begun.headers["location"]
-    assert own.http.put(finished_upload, data=b"0", timeout=30).json()["size"] == "1"
+    assert own.http.put(finished_upload, data=b"0").json()["size"] == "1"
     zeros = own.data / "gcs/endless/zeros"
     os.truncate(zeros, 1 << 43)
     repeats = [finished_upload.removeprefix(f"{own.url}/")] * 3
@@ -192,16 +192,16 @@ def test_downloads_keep_ranges_and_close_their_files(shared: RunningEmulator) ->
     (bucket / "digits").write_bytes(b"0123456789" * 100_000)
     for path in addresses("ranges", "digits")[:2]:
         url = f"{shared.url}/{path}"
-        head = shared.http.head(url, timeout=30)
+        head = shared.http.head(url)
         assert (head.status_code, head.headers["content-length"]) == (200, "1000000")
         for header, code, content in (
             ("bytes=-3", 206, b"789"),
             ("bytes=10-14", 206, b"01234"),
             ("bytes=2000000-", 416, b""),
         ):
-            reply = shared.http.get(url, headers={"Range": header}, timeout=30)
+            reply = shared.http.get(url, headers={"Range": header})
             assert (reply.status_code, reply.content) == (code, content)
-        assert len(shared.http.get(url, timeout=30).content) == 1_000_000
+        assert len(shared.http.get(url).content) == 1_000_000
     with requested(shared, addresses("ranges", "digits") * 5):
         pass
     until(lambda: not times_open(shared, bucket / "digits"), "the end of all reads")
@@ -228,7 +228,7 @@ def test_huge_folder_blocks_no_other_request(own: RunningEmulator) -> None:
         "storage/v1/b/huge/o",
     ] * 2
     with ThreadPoolExecutor(len(paths)) as threads:
-        listings = [threads.submit(requests.get, f"{own.url}/{path}", timeout=60) for path in paths]
+        listings = [threads.submit(requests.get, f"{own.url}/{path}") for path in paths]
         slowest = 0.0
         while not all(listing.done() for listing in listings):
             started = processor_seconds(own.process.pid)

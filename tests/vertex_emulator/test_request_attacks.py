@@ -208,7 +208,7 @@ def test_no_request_has_another_method(
     shared.ended(name)
     for path, body in ((f"v1/{name}", None), (f"v1/{PARENT}/customJobs", absent("kept"))):
         reply = shared.http.request(
-            "POST" if body else "GET", f"{shared.url}/{path}{query}", json=body, headers=headers, timeout=30
+            "POST" if body else "GET", f"{shared.url}/{path}{query}", json=body, headers=headers
         )
         assert reply.status_code == status, reply.text
         assert "location" not in reply.headers and "x-goog-upload-url" not in reply.headers
@@ -224,13 +224,11 @@ def test_parts_have_their_batchs_rights_only(shared: RunningEmulator) -> None:
     name = f"POST /storage/v1/b?project=p HTTP/1.1\r\n{headers}\r\n\r\n" + json.dumps({"name": "in-a-batch"})
     escapes = [f"GET /storage/v1/{path}" for path in ("../../v1/x", "%2e%2e/%2e%2e/v1/x", "b/../../../healthz")]
     data = batch(name, *escapes, "GET /storage/v1/b?alt=json HTTP/1.1\r\nContent-ID: <x\x0bSet-Cookie: a>")
-    reply = shared.http.post(
-        f"{shared.url}/batch/storage/v1", data=data, headers={"Content-Type": BATCH_HEADER}, timeout=30
-    )
+    reply = shared.http.post(f"{shared.url}/batch/storage/v1", data=data, headers={"Content-Type": BATCH_HEADER})
     assert reply.status_code == 200
     assert re.findall(r"HTTP/1\.1 ([0-9]{3})", reply.text) == ["200", "501", "501", "501", "200"]
     assert "evil.example" not in reply.text and "set-cookie" not in reply.headers
-    shared.http.delete(f"{shared.url}/storage/v1/b/in-a-batch", timeout=30)
+    shared.http.delete(f"{shared.url}/storage/v1/b/in-a-batch")
 
 
 @pytest.mark.parametrize(

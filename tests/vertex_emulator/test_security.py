@@ -29,7 +29,7 @@ def port(emulator: RunningEmulator) -> int:
 
 def raw(emulator: RunningEmulator, *parts: bytes) -> bytes:
     """The head of the answer to bytes that no ordinary client sends."""
-    with closing(socket.create_connection(("127.0.0.1", port(emulator)), timeout=20)) as connection:
+    with closing(socket.create_connection(("127.0.0.1", port(emulator)))) as connection:
         for part in parts:
             connection.sendall(part)
         return connection.recv(4096)
@@ -62,7 +62,7 @@ def raw(emulator: RunningEmulator, *parts: bytes) -> bytes:
 def test_other_sites_and_rebound_names_are_rejected(
     shared: RunningEmulator, headers: dict[str, str], method: str, path: str
 ) -> None:
-    reply = shared.http.request(method, f"{shared.url}/{path}", json=absent("evil"), headers=headers, timeout=30)
+    reply = shared.http.request(method, f"{shared.url}/{path}", json=absent("evil"), headers=headers)
     assert reply.status_code == 403
     assert "access-control-allow-origin" not in reply.headers
 
@@ -72,7 +72,7 @@ def test_other_sites_and_rebound_names_are_rejected(
 )
 def test_page_on_another_port_changes_nothing(shared: RunningEmulator, path: str) -> None:
     same_host = {"Origin": f"http://127.0.0.1:{port(shared) - 1}", "Content-Type": "text/plain"}
-    reply = shared.http.post(f"{shared.url}/{path}", data=json.dumps(absent("evil")), headers=same_host, timeout=30)
+    reply = shared.http.post(f"{shared.url}/{path}", data=json.dumps(absent("evil")), headers=same_host)
     assert reply.status_code == 403
     assert "only the emulator's own page" in reply.json()["error"]["message"]
 
@@ -83,7 +83,7 @@ def test_page_on_another_port_changes_nothing(shared: RunningEmulator, path: str
 @pytest.mark.parametrize("content_type", ["text/plain", "application/x-www-form-urlencoded", "", "application/json2"])
 def test_body_without_json_type_is_rejected(shared: RunningEmulator, path: str, content_type: str) -> None:
     headers = {"Content-Type": content_type}
-    reply = shared.http.post(f"{shared.url}/{path}", data=json.dumps(absent("x")), headers=headers, timeout=30)
+    reply = shared.http.post(f"{shared.url}/{path}", data=json.dumps(absent("x")), headers=headers)
     assert reply.status_code == 415
     fix = f'Content-Type is "{content_type}"; it must be application/json (curl: -H "Content-Type: application/json").'
     assert reply.json()["error"]["message"] == fix
@@ -92,7 +92,7 @@ def test_body_without_json_type_is_rejected(shared: RunningEmulator, path: str, 
 def test_json_type_may_name_an_encoding(shared: RunningEmulator) -> None:
     headers = {"Content-Type": "Application/JSON; charset=UTF-8"}
     body = json.dumps(absent("x"))
-    reply = shared.http.post(f"{shared.url}/v1/{PARENT}/customJobs", data=body, headers=headers, timeout=30)
+    reply = shared.http.post(f"{shared.url}/v1/{PARENT}/customJobs", data=body, headers=headers)
     assert reply.status_code == 200
 
 
@@ -107,13 +107,13 @@ def test_second_origin_or_host_is_rejected(shared: RunningEmulator) -> None:
 )
 def test_no_other_page_may_embed_a_response(shared: RunningEmulator, path: str) -> None:
     for headers in ({}, {"Origin": "http://evil.example"}):
-        reply = shared.http.get(f"{shared.url}/{path}", headers=headers, timeout=30)
+        reply = shared.http.get(f"{shared.url}/{path}", headers=headers)
         assert reply.headers["cross-origin-resource-policy"] == "same-origin"
 
 
 def test_preflight_of_another_origin_is_rejected(shared: RunningEmulator) -> None:
     headers = {"Origin": "http://evil.example", "Access-Control-Request-Method": "DELETE"}
-    reply = shared.http.options(f"{shared.url}/v1/{PARENT}/customJobs/1", headers=headers, timeout=30)
+    reply = shared.http.options(f"{shared.url}/v1/{PARENT}/customJobs/1", headers=headers)
     assert reply.status_code == 403
     assert "access-control-allow-origin" not in reply.headers
 
@@ -136,7 +136,7 @@ def test_credentials_are_neither_needed_nor_kept_anywhere(own: RunningEmulator) 
     own.call("GET", f"v1/{name}", headers=headers, params=query)
     own.call("GET", f"v1/{PARENT}/customJobs/1", expect=404, headers=headers, params=query)
     own.call("POST", "v2/entries:list", {"filter": ""}, expect=400, headers=headers, params=query)
-    own.http.get(f"{own.url}/nowhere", headers=headers, params=query, timeout=30)
+    own.http.get(f"{own.url}/nowhere", headers=headers, params=query)
     own.ended(name)
     own.end()
     files = [path for path in own.data.parent.rglob("*") if path.is_file()]
@@ -149,7 +149,7 @@ def test_body_without_length_is_limited(shared: RunningEmulator) -> None:
         for _ in range(5 << 4):
             yield b" " * (1 << 16)
 
-    reply = shared.http.post(f"{shared.url}/v1/{PARENT}/customJobs", data=endless(), timeout=30)
+    reply = shared.http.post(f"{shared.url}/v1/{PARENT}/customJobs", data=endless())
     assert reply.status_code == 413
 
 
@@ -157,7 +157,7 @@ def test_malformed_body_leaves_no_traceback(own: RunningEmulator) -> None:
     chunked = b"Transfer-Encoding: chunked\r\n\r\n"
     answer = raw(own, b"POST /v1/x HTTP/1.1\r\nHost: evil.example\r\n" + chunked + b"no chunk\r\n\r\n")
     assert answer.split()[1] == b"400"
-    with closing(socket.create_connection(("127.0.0.1", port(own)), timeout=20)) as connection:
+    with closing(socket.create_connection(("127.0.0.1", port(own)))) as connection:
         connection.sendall(b"GET /vertex_emulator/page/events HTTP/1.1\r\nHost: localhost\r\n" + chunked)
         assert connection.recv(4096).split()[1] == b"200"
         connection.sendall(b"no chunk\r\n\r\n")
@@ -193,7 +193,7 @@ def test_headers_without_end_are_refused(shared: RunningEmulator) -> None:
     ],
 )
 def test_no_path_leads_to_a_file(shared: RunningEmulator, path: str) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", port(shared), timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", port(shared))
     connection.request("GET", path)
     reply = connection.getresponse()
     text = reply.read()
@@ -205,7 +205,7 @@ def test_no_path_leads_to_a_file(shared: RunningEmulator, path: str) -> None:
 
 def test_names_that_look_like_paths_stay_names(shared: RunningEmulator) -> None:
     parent = "projects/..%2f..%2fescaped/locations/us-central1"
-    reply = shared.http.post(f"{shared.url}/v1/{parent}/customJobs", json=absent("../../escaped\0"), timeout=30)
+    reply = shared.http.post(f"{shared.url}/v1/{parent}/customJobs", json=absent("../../escaped\0"))
     assert reply.status_code in (200, 400, 404)
     assert not list(shared.data.parent.glob("escaped*"))
     folders = {path.name for path in shared.data.iterdir() if path.is_dir()}
@@ -273,7 +273,7 @@ def test_terminal_output_has_no_control_characters(shared: RunningEmulator) -> N
 @pytest.mark.parametrize("value", ['"\\ud800"', "NaN", "Infinity", "1e999"])
 def test_unrepresentable_values_are_rejected(shared: RunningEmulator, value: str) -> None:
     body = f'{{"displayName": {value}, "jobSpec": {{"workerPoolSpecs": []}}}}'
-    reply = shared.http.post(f"{shared.url}/v1/{PARENT}/customJobs", data=body.encode(), headers=JSON, timeout=30)
+    reply = shared.http.post(f"{shared.url}/v1/{PARENT}/customJobs", data=body.encode(), headers=JSON)
     assert reply.status_code == 400
     assert reply.json()["error"]["status"] == "INVALID_ARGUMENT"
 

@@ -57,7 +57,7 @@ def run_session(folder: Path, tests: str, **variables: str) -> subprocess.Comple
     plugin = ["-p", "vertex_emulator.testing.pytest_plugin", "-p", "no:cacheprovider"]
     environment = {**os.environ, "PYTHONPATH": str(Path.cwd()), **variables}
     command = [sys.executable, "-m", "pytest", "-q", *plugin, f"--basetemp={folder / 'temp'}", "test_it.py"]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
 
 
 FAILING = """

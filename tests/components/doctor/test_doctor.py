@@ -26,6 +26,7 @@ from tests.blocks import taken
 from tests.components.projects import write
 from tests.standins import remedies
 from tests.standins.google_project import GoogleProject, google_project
+from tests.vertex_emulator.running import PATIENCE_SECONDS
 from vertex_api import credentials
 
 ROOT = Path(__file__).parents[3]
@@ -566,6 +567,7 @@ FAULTS = [
 ]
 UNSEEN = "project-unknown"
 """What is said of the cloud where nobody is signed in."""
+SECONDS = command.SECONDS
 OF_CREDENTIALS = {rule for rule, about in RULES.items() if about.check == "credentials"} - {"token-refused"}
 
 
@@ -583,6 +585,9 @@ def project(
             monkeypatch.setenv(name, address)
         monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", "token")
         monkeypatch.chdir(tmp_path)
+        # A busy machine takes longer than a person waits.
+        for module, name in ((command, "SECONDS"), (cloud, "CALL_SECONDS"), (machine, "_DOCKER_SECONDS")):
+            monkeypatch.setattr(module, name, PATIENCE_SECONDS)
         yield served
     credentials.use_config({})
 
@@ -817,12 +822,12 @@ INVERSES = {
 IRREVERSIBLE = ("kms keys create", "keyrings create", "org-policies", "buckets update", "delete", "destroy")
 
 
-@pytest.mark.parametrize("remedy", sorted({*(rule.remedy for rule in RULES.values()), *(f.remedy for f in FAULTS)}))
-def test_each_remedy_has_an_inverse(remedy: str) -> None:
-    for line in remedy.split(" && "):
+def test_each_remedy_has_an_inverse() -> None:
+    remedies = {*(rule.remedy for rule in RULES.values()), *(fault.remedy for fault in FAULTS)}
+    for line in {line for remedy in remedies for line in remedy.split(" && ")}:
         program, *words = line.split()
         (inverse,) = [undo for verb, undo in INVERSES[program].items() if verb in words or not verb]
-        assert not inverse or not [each for each in IRREVERSIBLE if f" {each} " in f" {line} "]
+        assert not inverse or not [each for each in IRREVERSIBLE if f" {each} " in f" {line} "], line
 
 
 def test_a_role_for_subnetworks_peers_no_zones(
@@ -1120,7 +1125,7 @@ def test_an_api_that_hangs_takes_no_longer(
 def test_all_calls_share_the_ten_seconds(
     project: GoogleProject, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert command.SIGN_IN_SECONDS < command.SECONDS < 10
+    assert command.SIGN_IN_SECONDS < SECONDS < 10
     monkeypatch.setattr(command, "SECONDS", 0.0)
     prepare(tmp_path, {})
     code, lines = run(capsys, "--stack", "dev")

@@ -1,5 +1,6 @@
 """What runs when something is renamed, relabelled or moved: whole programs against the providers, without an engine."""
 
+import copy
 import re
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
@@ -88,6 +89,8 @@ class Engine:
 
 
 IDS: list[str] = []
+HAVE_RUN: dict[str, tuple[str, dict[str, Any]]] = {}
+"""The state after the twenty jobs have run, which is the same in every folder."""
 
 
 def ground(labels: Mapping[str, str] | None = None, staging: str = "gs://staging", **stack: Any) -> Ground:
@@ -182,8 +185,11 @@ def declared(root: Path, text: str, on: Ground | None = None, prefix: str = "tea
 def run(root: Path) -> Engine:
     """A stack of twenty jobs that have run."""
     engine = Engine()
-    assert len(engine.up(declared(root, TWENTY))) == 20
-    assert (engine.up(declared(root, TWENTY)), engine.updated) == ([], [])
+    if not HAVE_RUN:
+        assert len(engine.up(declared(root, TWENTY))) == 20
+        assert (engine.up(declared(root, TWENTY)), engine.updated) == ([], [])
+        HAVE_RUN.update(engine.state)
+    engine.state = copy.deepcopy(HAVE_RUN)
     return engine
 
 

@@ -238,7 +238,7 @@ def test_the_command_of_the_page_writes_a_declaration(tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text(f"jobId: census\ntrainingInput: {{scaleTier: BASIC, {IMAGE.strip()}}}\n")
     (command,) = taken("docs/legacy.md", "sh")
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    subprocess.run(["sh", "-euc", command], cwd=tmp_path, env={**os.environ, "PATH": path}, check=True, timeout=60)
+    subprocess.run(["sh", "-euc", command], cwd=tmp_path, env={**os.environ, "PATH": path}, check=True)
     assert yaml.safe_load((tmp_path / "training" / "census.yaml").read_text())["customJobs"].keys() == {"census"}
 
 

@@ -139,9 +139,9 @@ def left(url: str, folder: Path) -> list[str]:
     jobs = [
         job["name"]
         for collection in ("customJobs", "hyperparameterTuningJobs", "models")
-        for job in requests.get(f"{url}/v1/{PARENT}/{collection}", timeout=30).json().get(collection, [])
+        for job in requests.get(f"{url}/v1/{PARENT}/{collection}").json().get(collection, [])
     ]
-    buckets = requests.get(f"{url}/storage/v1/b?project={PROJECT}", timeout=30).json().get("items", [])
+    buckets = requests.get(f"{url}/storage/v1/b?project={PROJECT}").json().get("items", [])
     files = [str(path) for path in (*folder.glob(".parity-journal"), *folder.glob("temporary/vertex-training-*"))]
     return [*jobs, *(bucket["name"] for bucket in buckets), *files]
 

@@ -333,7 +333,7 @@ def test_clean_ends_an_emulator_that_is_being_started(tmp_path: Path, monkeypatc
     sleeping = [sys.executable, "-c", "input()", "-m", "vertex_emulator", "serve", "--data", str(folder)]
     with subprocess.Popen(sleeping, stdin=subprocess.PIPE) as process:
         assert command.clean() == 0
-        assert process.wait(10) == -signal.SIGKILL
+        assert process.wait() == -signal.SIGKILL
     assert [*tmp_path.iterdir()] == []
 
 

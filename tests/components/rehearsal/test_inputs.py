@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import pytest
@@ -32,7 +33,8 @@ def test_objects_come_from_the_folder(project: Write, tmp_path: Path, capfd: pyt
     assert "missingInputs" not in has and lacks["missingInputs"] == ["gs://acme-data/5/y.csv"]
     assert "found no gs://acme-data/5/y.csv; if it is an input:" in shown
     folder = f"{tmp_path}/data/acme-data/5"
-    assert f"mkdir -p {folder} && gcloud storage cp --recursive gs://acme-data/5/y.csv {folder}/\n" in shown
+    into, content = quote(folder), quote(f"{folder}/")
+    assert f"mkdir -p {into} && gcloud storage cp --recursive gs://acme-data/5/y.csv {content}\n" in shown
     assert object_.read_text() == "1,2" and left(tmp_path) == []
 
 

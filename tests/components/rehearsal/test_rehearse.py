@@ -338,7 +338,7 @@ def test_a_rehearsal_that_ends_early_leaves_nothing(sign: signal.Signals, projec
     until(lambda: "HEAD: train: CustomJob" in log.read_text(), "the job of the base")
     until(lambda: any("vertex-training-run-" not in each for each in left(tmp_path)), "its container")
     os.killpg(process.pid, sign)
-    assert process.wait(60) == (-sign if sign == signal.SIGKILL else 130)
+    assert process.wait() == (-sign if sign == signal.SIGKILL else 130)
     if sign == signal.SIGKILL:
         assert left(tmp_path) != []
         with throw_away():

@@ -62,7 +62,7 @@ time.sleep(60)
             listening.accept()[0].close()
             assert provider.poll() is None
             listening.close()
-            assert provider.wait(timeout=30) == 1
+            assert provider.wait() == 1
 
 
 def test_a_failure_of_a_resource_is_its_message_alone() -> None:

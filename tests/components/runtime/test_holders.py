@@ -30,7 +30,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "export.json").write_text(json.dumps(EXPORT))
     command = tmp_path / "pulumi"
     command.write_text(
-        f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\ncase "$*" in *dev*) cat {tmp_path}/export.json;; *) false; esac\n'
+        f'#!/bin/sh\ncd "{tmp_path}"\necho "$@" >> calls\ncase "$*" in *dev*) cat export.json;; *) false; esac\n'
     )
     command.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")

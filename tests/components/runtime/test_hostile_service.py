@@ -19,6 +19,7 @@ from vertex_training.runtime import emulator, storage
 from vertex_training.runtime.storage import CloudStorage
 
 import vertex_api.emulator
+from tests.cases import case
 from tests.standins import hostile
 from tests.standins.hostile import Behaviour, Hostile
 from tests.vertex_api.clock import Clock
@@ -124,38 +125,44 @@ def fail(call: Callable[[], object]) -> str:
     return message
 
 
-@pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other", "307 T", "308 P"])
 @pytest.mark.parametrize("name", NAMES)
-def test_redirects_take_no_token_elsewhere(
-    name: str, status: str, server: Hostile, calls: dict[str, Callable[[], object]]
-) -> None:
+def test_redirects_take_no_token_elsewhere(name: str, server: Hostile, calls: dict[str, Callable[[], object]]) -> None:
     with hostile.serve() as other:
-        server.behaviour = hostile.redirecting(f"{other.url}/v1/steal", status)
-        fail(calls[name])
-        assert other.asked == []
+        for status in ("301 Moved", "302 Found", "303 See Other", "307 T", "308 P"):
+            with case(status):
+                server.behaviour = hostile.redirecting(f"{other.url}/v1/steal", status)
+                fail(calls[name])
+                assert other.asked == []
 
 
-@pytest.mark.parametrize("target", ["file:///etc/passwd", "ftp://x/", "http://169.254.169.254/", "//[", "\x1b[2J"])
 @pytest.mark.parametrize("name", NAMES)
 def test_redirects_to_other_schemes_are_refused(
-    name: str, target: str, server: Hostile, calls: dict[str, Callable[[], object]]
+    name: str, server: Hostile, calls: dict[str, Callable[[], object]]
 ) -> None:
-    server.behaviour = hostile.redirecting(target)
-    fail(calls[name])
+    for target in ("file:///etc/passwd", "ftp://x/", "http://169.254.169.254/", "//[", "\x1b[2J"):
+        with case(target):
+            server.behaviour = hostile.redirecting(target)
+            fail(calls[name])
 
 
-@pytest.mark.parametrize("behaviour", [hostile.endless, hostile.gzip_bomb(64)], ids=["endless", "bomb"])
+@pytest.fixture(scope="module")
+def bomb() -> Behaviour:
+    return hostile.gzip_bomb(64)
+
+
+@pytest.mark.parametrize("is_bomb", [False, True], ids=["endless", "bomb"])
 @pytest.mark.parametrize("name", NAMES)
 def test_bodies_fill_no_memory(
     name: str,
-    behaviour: Behaviour,
+    is_bomb: bool,
+    bomb: Behaviour,
     server: Hostile,
     calls: dict[str, Callable[[], object]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for module in (transport, vertex_api.emulator):
         monkeypatch.setattr(module, "MAX_ANSWER_BYTES", 1 << 20)
-    server.behaviour = behaviour
+    server.behaviour = bomb if is_bomb else hostile.endless
     tracemalloc.start()
     try:
         fail(calls[name])
@@ -213,19 +220,20 @@ WRONG = {
 LISTS = ("list", "list objects", "list executions", "list builds", "log", "build log")
 
 
-@pytest.mark.parametrize("wrong", WRONG)
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("has object", "emulator")])
 def test_answers_of_wrong_types_are_one_line(
-    name: str, wrong: str, server: Hostile, calls: dict[str, Callable[[], object]]
+    name: str, server: Hostile, calls: dict[str, Callable[[], object]]
 ) -> None:
-    server.behaviour = WRONG[wrong]
-    if name not in LISTS:
-        fail(calls[name])
-        return
-    try:  # an object without the field is an empty list, and entries of a log that are no objects are left out
-        assert calls[name]() == []
-    except (VertexError, ComponentError):
-        fail(calls[name])
+    for wrong, behaviour in WRONG.items():
+        server.behaviour = behaviour
+        with case(wrong):
+            if name not in LISTS:
+                fail(calls[name])
+                continue
+            try:  # an object without the field is an empty list, and entries of a log that are no objects are left out
+                assert calls[name]() == []
+            except (VertexError, ComponentError):
+                fail(calls[name])
 
 
 ERRORS = {
@@ -239,24 +247,21 @@ ERRORS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("error", "status"),
-    [
-        *((error, "400 B") for error in ERRORS),
-        *(("an act on the terminal", status) for status in ("403 \x1b[2J", "404 N", "429 T", "500 I")),
-    ],
-)
+ANSWERED = [(error, "400 B") for error in ERRORS]
+ANSWERED += [("an act on the terminal", status) for status in ("403 \x1b[2J", "404 N", "429 T", "500 I")]
+
+
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("has object", "emulator")])
-def test_errors_act_on_no_terminal(
-    name: str, error: str, status: str, server: Hostile, calls: dict[str, Callable[[], object]]
-) -> None:
-    server.behaviour = hostile.as_json(ERRORS[error], status)
-    if (name, status) == ("list executions", "404 N"):
-        assert calls[name]() == []  # of a workflow that does not exist yet
-    elif name in ("read", "list objects") and status == "404 N":
-        assert not calls[name]()  # what there is not
-    else:
-        fail(calls[name])
+def test_errors_act_on_no_terminal(name: str, server: Hostile, calls: dict[str, Callable[[], object]]) -> None:
+    for error, status in ANSWERED:
+        server.behaviour = hostile.as_json(ERRORS[error], status)
+        with case((error, status)):
+            if (name, status) == ("list executions", "404 N"):
+                assert calls[name]() == []  # of a workflow that does not exist yet
+            elif name in ("read", "list objects") and status == "404 N":
+                assert not calls[name]()  # what there is not
+            else:
+                fail(calls[name])
 
 
 def test_pages_without_an_end_are_given_up(

@@ -191,12 +191,12 @@ def test_unserved_and_invalid_requests_get_api_errors(
 def test_body_other_than_json_object_is_rejected(shared: RunningEmulator) -> None:
     for raw in (b"{", b"[]", b"\xff", b'"x"'):
         headers = {"Content-Type": "application/json"}
-        reply = shared.http.post(f"{shared.url}/v1/{PARENT}/customJobs", data=raw, headers=headers, timeout=30)
+        reply = shared.http.post(f"{shared.url}/v1/{PARENT}/customJobs", data=raw, headers=headers)
         assert (reply.status_code, reply.json()["error"]["status"]) == (400, "INVALID_ARGUMENT")
 
 
 def test_request_over_four_mebibytes_is_rejected(shared: RunningEmulator) -> None:
-    reply = shared.http.post(f"{shared.url}/v1/{PARENT}/customJobs", data=b" " * (5 << 20), timeout=30)
+    reply = shared.http.post(f"{shared.url}/v1/{PARENT}/customJobs", data=b" " * (5 << 20))
     assert reply.status_code == 413
 
 
@@ -246,20 +246,20 @@ def test_masks_leave_only_what_they_name(shared: RunningEmulator) -> None:
 
 def test_every_answer_bears_the_marker_errors_too(shared: RunningEmulator) -> None:
     for path in ("healthz", "readyz", "", f"v1/{PARENT}/customJobs/1", "nowhere"):
-        reply = shared.http.get(f"{shared.url}/{path}", timeout=30)
+        reply = shared.http.get(f"{shared.url}/{path}")
         assert reply.headers["x-vertex-emulator"] == __version__
 
 
 @pytest.mark.parametrize("headers", [{"Host": "evil.example"}, {"Origin": "http://evil.example"}, {"Origin": "null"}])
 def test_pages_of_other_hosts_are_refused(shared: RunningEmulator, headers: dict[str, str]) -> None:
-    reply = shared.http.post(f"{shared.url}/v1/{PARENT}/customJobs", json=absent("evil"), headers=headers, timeout=30)
+    reply = shared.http.post(f"{shared.url}/v1/{PARENT}/customJobs", json=absent("evil"), headers=headers)
     assert reply.status_code == 403
     assert reply.json()["error"]["status"] == "PERMISSION_DENIED"
 
 
 @pytest.mark.parametrize("headers", [{"Host": "localhost:1"}, {"Host": "[::1]"}])
 def test_own_names_are_let_in(shared: RunningEmulator, headers: dict[str, str]) -> None:
-    assert shared.http.get(f"{shared.url}/healthz", headers=headers, timeout=30).status_code == 200
+    assert shared.http.get(f"{shared.url}/healthz", headers=headers).status_code == 200
 
 
 SPEC = jobs.custom_job_spec(jobs.pool(), jobs.pool(2), enableWebAccess=True)

@@ -261,7 +261,7 @@ def versioned(shared: RunningEmulator) -> str:
 
 def refused(emulator: RunningEmulator, method: str, path: str, body: Any = None) -> tuple[str, str]:
     """Status and message of the answer with HTTP status 400 or 404."""
-    reply = emulator.http.request(method, f"{emulator.url}/v1/{path}", json=body, timeout=30)
+    reply = emulator.http.request(method, f"{emulator.url}/v1/{path}", json=body)
     assert reply.status_code in (400, 404), reply.text
     return reply.json()["error"]["status"], reply.json()["error"]["message"]
 

@@ -81,7 +81,7 @@ def test_a_malformed_name_is_refused_as_recorded(shared: RunningEmulator) -> Non
 
 def test_headers_are_as_recorded(shared: RunningEmulator) -> None:
     for path in (V1BETA1, f"{V1BETA1}/customjob-x"):
-        headers = shared.http.get(f"{shared.url}/{path}", timeout=30).headers
+        headers = shared.http.get(f"{shared.url}/{path}").headers
         assert headers["content-type"] == "application/json; charset=UTF-8"
         assert headers["x-content-type-options"] == "nosniff"
 

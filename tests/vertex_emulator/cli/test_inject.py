@@ -137,7 +137,7 @@ def test_bad_fault_prints_one_line_and_answers_400(shared: RunningEmulator) -> N
 def test_values_that_are_no_numbers_are_refused(shared: RunningEmulator, value: str) -> None:
     body = f'{{"kind": "oom", "after": {value}}}'
     headers = {"Content-Type": "application/json"}
-    reply = shared.http.post(f"{shared.url}/vertex_emulator/faults", data=body, headers=headers, timeout=60)
+    reply = shared.http.post(f"{shared.url}/vertex_emulator/faults", data=body, headers=headers)
     assert (reply.status_code, reply.json()["error"]["status"]) == (400, "INVALID_ARGUMENT")
     assert shared.call("GET", "vertex_emulator/status")["faults"] == []
 

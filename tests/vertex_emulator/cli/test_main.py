@@ -100,13 +100,13 @@ def test_what_follows_an_eval_that_failed_does_not_run(tmp_path: Path, name: str
     program = f"{shlex.quote(sys.executable)} -m vertex_emulator {name} --data {shlex.quote(str(tmp_path / 'data'))}"
     line = f'eval "$({program})" && echo it goes on'
     environment = {**os.environ, "DOCKER_HOST": f"unix://{tmp_path}/none"}
-    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, env=environment, timeout=60)
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, env=environment)
     assert (done.returncode, done.stdout, done.stderr.count("vertex-emulator: ")) == (1, "", 1)
 
 
 def test_a_question_without_an_answer_removes_nothing(tmp_path: Path) -> None:
     program = [sys.executable, "-m", "vertex_emulator", "reset", "--data", str(tmp_path / "data")]
-    done = subprocess.run(program, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(program, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     told = "vertex-emulator: nothing was removed, because stdin has no answer; add --yes\n"
     assert (done.returncode, done.stderr) == (1, told)
 

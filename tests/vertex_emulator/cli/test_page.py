@@ -31,9 +31,7 @@ def test_a_state_is_pruned_kept_and_started(tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "VERTEX_EMULATOR_DATA"} | {"PATH": path}
     script = f"vertex-emulator start >/dev/null\n{prune}{keep}"
     try:
-        done = subprocess.run(
-            ["sh", "-euc", script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
-        )
+        done = subprocess.run(["sh", "-euc", script], cwd=tmp_path, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         assert (tmp_path / "tests" / "fixture.tar.gz").is_file()
         assert command("status", data=tmp_path / ".emulator-tests").stdout.startswith("running ")

@@ -66,13 +66,13 @@ def run_until_called(
         calls = Path(environment["CALLS"])
         found, runs = json.loads(until(lambda: calls.exists() and calls.read_text(), "the call"))
         process.send_signal(signal.SIGTERM)
-        return found, runs, process.wait(timeout=30), line, process.stderr.read()
+        return found, runs, process.wait(), line, process.stderr.read()
 
 
 def refused(emulator: RunningEmulator, *arguments: str, path: str = "/nowhere") -> str:
     """The one line of a command that fails."""
     command = [sys.executable, "-m", "vertex_emulator", "tensorboard", "--data", str(emulator.data), *arguments]
-    done = subprocess.run(command, env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, env={**os.environ, "PATH": path}, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     return done.stderr
 

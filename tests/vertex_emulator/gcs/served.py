@@ -49,4 +49,4 @@ class ServedStorage:
 
     def ask(self, method: str, path: str, **options: Any) -> requests.Response:
         """A request and its reply."""
-        return self._http.request(method, self.url + path, timeout=30, **options)
+        return self._http.request(method, self.url + path, **options)

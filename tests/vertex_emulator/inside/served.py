@@ -108,7 +108,7 @@ class ServedDoor:
         self._url = getattr(self, "_url", None) or self.door.home(self.job("0")).variables["STORAGE_EMULATOR_HOST"]
         with requests.Session() as session:
             session.trust_env = False
-            return session.request(method, self._url + path, timeout=30, allow_redirects=False, **options)
+            return session.request(method, self._url + path, allow_redirects=False, **options)
 
     def metadata(self, job: Job | None, path: str, **options: Any) -> requests.Response:
         """A request to the metadata server, with its header."""

@@ -21,13 +21,13 @@ MOST_BYTES = 400_000
 
 
 def get(emulator: RunningEmulator, path: str, **headers: str) -> requests.Response:
-    return emulator.http.get(f"{emulator.url}{path}", headers=headers, timeout=30)
+    return emulator.http.get(f"{emulator.url}{path}", headers=headers)
 
 
 @contextmanager
 def events(emulator: RunningEmulator, query: str = "") -> Iterator[Iterator[str]]:
     """The data of events, once the stream has begun."""
-    with requests.get(f"{emulator.url}/vertex_emulator/page/events{query}", stream=True, timeout=30) as reply:
+    with requests.get(f"{emulator.url}/vertex_emulator/page/events{query}", stream=True) as reply:
         lines = reply.iter_lines(chunk_size=1, decode_unicode=True)
         assert next(line for line in lines if line.startswith("event:")) == "event: ready"
         yield (line.removeprefix("data: ") for line in lines if line.startswith('data: ["'))

@@ -120,7 +120,7 @@ def test_later_curves_keep_mark_of_focused_trial(shared: RunningEmulator, visit:
     until(lambda: page.evaluate("true") and held, "the request for the chart library")  # a call runs handlers of routes
     held.pop().continue_()
     expect(page.locator(".chart canvas")).to_have_count(1)
-    expect(page.locator("svg g.marked")).to_have_attribute("data-trial", "3", timeout=1_000)
+    expect(page.locator("svg g.marked")).to_have_attribute("data-trial", "3")
 
 
 def test_curves_have_three_axes(shared: RunningEmulator, visit: Visit, job: Any) -> None:

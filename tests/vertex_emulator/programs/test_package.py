@@ -55,7 +55,7 @@ def test_module_alone_is_debugged(runner: Runner, tmp_path: Path) -> None:
     (tmp_path / "task.py").write_text(show)
     (tmp_path / "pip" / "__main__.py").write_text(show)
     with runner.start(["gs://b/x-1.whl"], VERTEX_EMULATOR_DEBUGGER_OF_MODULE="25678,wait") as process:
-        lines = process.communicate(timeout=30)[0].splitlines()
+        lines = process.communicate()[0].splitlines()
     assert [line for line in lines if line in ("None", "25678,wait")] == ["None", "None", "25678,wait"]
 
 
@@ -66,7 +66,7 @@ def runner(tmp_path: Path) -> Runner:
 
 def test_each_package_is_reinstalled_then_its_requirements(runner: Runner) -> None:
     with runner.start(["gs://b/x-1.whl", "gs://b/d/y-1.tar.gz"], "--a=1", "b c") as process:
-        lines = process.communicate(timeout=30)[0].splitlines()
+        lines = process.communicate()[0].splitlines()
     assert process.returncode == 0
     assert lines[-1] == "ran ['--a=1', 'b c']"
     assert runner.calls() == [
@@ -79,7 +79,7 @@ def test_each_package_is_reinstalled_then_its_requirements(runner: Runner) -> No
 
 def test_source_distribution_retries_with_image_build_tools(runner: Runner) -> None:
     with runner.start(["gs://b/y-1.tar.gz"], PIP_NEEDS="--no-build-isolation") as process:
-        lines = process.communicate(timeout=30)[0].splitlines()
+        lines = process.communicate()[0].splitlines()
     assert process.returncode == 0
     assert "Installing again without build isolation, with the build tools of the image." in lines
     assert [("--no-build-isolation" in call, "--no-deps" in call) for call in runner.calls()] == [
@@ -91,7 +91,7 @@ def test_source_distribution_retries_with_image_build_tools(runner: Runner) -> N
 
 def test_failed_installation_ends_with_pip_status(runner: Runner) -> None:
     with runner.start(["gs://b/x-1.whl", "gs://b/y-1.whl"], PIP_NEEDS="--nothing") as process:
-        output = process.communicate(timeout=30)[0]
+        output = process.communicate()[0]
     assert process.returncode == 7
     assert runner.calls() == [[*ANEW, "/gcs/b/x-1.whl"]]
     assert "ran" not in output
@@ -101,4 +101,4 @@ def test_sigterm_ends_it_while_pip_runs(runner: Runner) -> None:
     with runner.start(["gs://b/x-1.whl"], PIP_SECONDS="60") as process:
         until(runner.calls, "pip's start")
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=30) == 128 + signal.SIGTERM
+        assert process.wait() == 128 + signal.SIGTERM
