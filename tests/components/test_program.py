@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,10 @@ from vertex_training.jobs.identity import own_labels
 from vertex_training.settings import settings
 
 from tests.blocks import taken
-from tests.components.targets.gcp.graph import Graph, forget_loops, graph
+from tests.components.targets.gcp.graph import Graph, graph
 
+# The threads of Pulumi's mocks leave an event loop each.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 JOBS = """\
 customJobs:
   train:
@@ -49,12 +51,6 @@ CLOUD = {
     "vertex-training:projectNumber": "123456789012",
     "vertex-training:region": "europe-west4",
 }
-
-
-@pytest.fixture(autouse=True)
-def _no_loops() -> Iterator[None]:
-    yield
-    forget_loops()
 
 
 @pytest.fixture
