@@ -119,7 +119,6 @@ def calls(these: Iterable[Block], folder: Path) -> Iterator[tuple[Block, list[li
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=30,
         )
         started = [os.fsdecode(file.read_bytes()).split("\0")[:-1] for file in sorted(record.iterdir())]
         yield block, started, done.stderr

@@ -4,9 +4,7 @@ import fcntl
 import gc
 import os
 import signal
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,16 +32,9 @@ SDK, or Pulumi's of Google Cloud. The first that fits counts."""
 
 
 def pytest_configure() -> None:
-    """A run in the background ignores Ctrl-C, and the programs that it starts would, too.
-
-    Folders of tests have a space in their path, as the checkout of a user may have.
-    """
+    """A run in the background ignores Ctrl-C, and the programs that it starts would, too."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    if "PYTEST_DEBUG_TEMPROOT" not in os.environ:
-        root = Path(tempfile.gettempdir(), f"vertex tests {os.getuid()}")
-        root.mkdir(mode=0o700, exist_ok=True)
-        os.environ["PYTEST_DEBUG_TEMPROOT"] = str(root)
 
 
 @pytest.hookimpl(optionalhook=True)

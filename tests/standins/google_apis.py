@@ -159,7 +159,7 @@ def google_apis(folder: Path) -> Iterator[GoogleApisStandIn]:
             if status == 200 and self.host == JOBS and standin.vertex:
                 headers = {"Content-Type": "application/json"}
                 url = f"{standin.vertex}{self.path}"
-                with requests.request(self.command, url, data=body, headers=headers, timeout=60) as forwarded:
+                with requests.request(self.command, url, data=body, headers=headers) as forwarded:
                     status, content = forwarded.status_code, forwarded.content
             self.send_response(status)
             self.send_header("Content-Type", "application/json")

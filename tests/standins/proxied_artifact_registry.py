@@ -64,7 +64,7 @@ def _serve_registry(folder: Path, port: int) -> Iterator[None]:
             yield
         finally:
             served.terminate()
-            served.wait(timeout=60)
+            served.wait()
 
 
 def _accepts(port: int) -> bool:

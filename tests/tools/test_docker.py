@@ -66,8 +66,8 @@ def no_systemd(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None
 @pytest.mark.usefixtures("no_systemd")
 def test_a_started_daemon_is_awaited(program: Program, tmp_path: Path) -> None:
     ready = tmp_path / "ready"
-    program("docker", f'[ -e {ready} ] || [ "$1" = context ] || exit 1\n{ANSWERS}')
-    program("dockerd", f"/bin/sleep 0.3; : > {ready}; exec /bin/sleep 60")
+    program("docker", f'[ -e "{ready}" ] || [ "$1" = context ] || exit 1\n{ANSWERS}')
+    program("dockerd", f"/bin/sleep 0.3; : > '{ready}'; exec /bin/sleep 60")
     log = tmp_path / "cache/vertex-training/dockerd.log"
     assert start(OUTPUT) == f"Docker: 28.2.2 at unix:///var/run/docker.sock, started (log in {log})"
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -111,7 +112,7 @@ def test_the_printed_environment_works_in_a_shell(make: Callable, tmp_path: Path
     shell = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, check=True)
     found, backend = shell.stdout.splitlines()
     assert found == str(tmp_path / "a checkout/.venv/bin/python")
-    assert backend == f"file://{tmp_path}/a%20checkout/.pulumi-state?metadata=skip"
+    assert backend == f"file://{quote(str(tmp_path))}/a%20checkout/.pulumi-state?metadata=skip"
 
 
 def test_a_failed_setup_makes_shell_code_fail(make: Callable, tmp_path: Path) -> None:

@@ -197,7 +197,7 @@ def test_a_finished_setup_uses_only_local_programs(
     program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """No network, that is: no pip, no pull, no download; neither do the programs get a chance to."""
-    note = f'echo "${{0##*/}} $1" >> {tmp_path}/asked'
+    note = f'echo "${{0##*/}} $1" >> "{tmp_path}/asked"'
     program("pulumi", f"{note}; echo v3.259.0")
     program("pulumi-language-python", note)
     program("docker", f'{note}; case "$1" in image) echo null;; *) echo 28.2.2;; esac')

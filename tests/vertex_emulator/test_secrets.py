@@ -25,7 +25,7 @@ READ = f"""
 import base64, hashlib, json, os, urllib.request
 url = os.environ["SECRET_MANAGER_API_ENDPOINT"] + "/v1/{NAME}/latest:access"
 request = urllib.request.Request(url, headers={{"X-Goog-Api-Key": os.environ["SECRET_MANAGER_API_KEY"]}})
-data = base64.b64decode(json.load(urllib.request.urlopen(request, timeout=10))["payload"]["data"])
+data = base64.b64decode(json.load(urllib.request.urlopen(request))["payload"]["data"])
 print(data.decode().encode("punycode").decode()[::-1])
 """
 AS_PRINTED = VALUE.encode("punycode").decode()[::-1]

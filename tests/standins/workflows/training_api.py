@@ -36,7 +36,7 @@ class TrainingApi:
             self.posted.append(body)
         address = f"{self._emulator.url}/{url.removeprefix(self._prefix)}"
         try:
-            reply = self._emulator.http.request(method, address, params=query, json=body, timeout=30)
+            reply = self._emulator.http.request(method, address, params=query, json=body)
         except requests.ConnectionError as error:
             raise WorkflowError({"message": str(error), "tags": ["ConnectionError"]}) from error
         if reply.status_code >= 400:

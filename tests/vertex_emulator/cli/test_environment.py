@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -83,7 +84,7 @@ def test_the_log_of_a_failed_job_is_named(shared: RunningEmulator) -> None:
     failing = post(absent("fails")) + wait
     done = execute(shared.data, "--", sys.executable, "-c", failing + "print(job['name']); raise SystemExit(3)")
     assert (done.returncode, done.stderr.count("\n")) == (3, 1)
-    remedy = done.stderr.partition("a job failed; its log: ")[2].split()
+    remedy = shlex.split(done.stderr.partition("a job failed; its log: ")[2])
     assert remedy == ["vertex-emulator", "logs", done.stdout.strip().rpartition("/")[2], "--data", str(shared.data)]
     assert "Job failed" in command(*remedy[1:3], data=shared.data).stdout
     # Neither for a command that went well, nor for a job that failed before.

@@ -15,7 +15,7 @@ import json, os, time, urllib.error, urllib.request
 
 def ask(url, data=None, **headers):
     headers = {name.replace("_", "-"): value for name, value in headers.items()}
-    reply = urllib.request.urlopen(urllib.request.Request(url, data, headers), timeout=10)
+    reply = urllib.request.urlopen(urllib.request.Request(url, data, headers))
     return reply.read().decode()
 
 def status(url, **headers):

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
+from shlex import quote as quote_for_shell
 from typing import Any
 from urllib.parse import quote
 
@@ -265,7 +266,7 @@ def test_copied_paths_are_one_word(shared: RunningEmulator, window: BrowserConte
         expect(page.get_by_text("Copied", exact=True).and_(page.locator("button *"))).to_be_visible()
         copied = page.evaluate("navigator.clipboard.readText()")
         assert run_in_shell(f"vertex-emulator {copied}", tmp_path / "bin") == [str(folder)]
-        assert name != "plain-1.0" or copied == str(folder)
+        assert name != "plain-1.0" or copied == quote_for_shell(str(folder))
     for name in ("a\ntouch taken\n", "a\x15touch taken\x0d", "\x1b[201~touch taken"):
         (shared.data / "gcs" / "copied" / name).mkdir()
         page.goto(f"{shared.url}/files?uri={quote(f'gs://copied/{name}', safe='')}")

@@ -1,5 +1,7 @@
 """The page without a mouse: each stop of the Tab key is seen, and all that a visit needs can be reached."""
 
+from shlex import quote
+
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
@@ -97,7 +99,7 @@ def test_a_whole_visit_needs_no_mouse(shared: RunningEmulator, visit: Visit, job
 
     go_to(page, page.get_by_role("button", name="Copy the command: Print the log"))
     page.keyboard.press("Space")
-    command = f"vertex-emulator logs {job.rpartition('/')[2]} --follow --data {shared.data}"
+    command = f"vertex-emulator logs {job.rpartition('/')[2]} --follow --data {quote(str(shared.data))}"
     assert page.evaluate("window.copied") == command
     go_to(page, page.get_by_role("log"))
     go_to(page, page.get_by_role("navigation", name="Breadcrumb").get_by_role("link", name="Jobs"), "Shift+Tab")
