@@ -1,6 +1,7 @@
 """`vertex-emulator shell` in containers of a real emulator, in a pipe and at a terminal."""
 
 import fcntl
+import html
 import os
 import pty
 import re
@@ -162,7 +163,7 @@ def test_web_access_leads_to_the_shell_command(shared: RunningEmulator, job: str
     page = shared.http.get(uris["workerpool0-0"])
     assert page.status_code == 200 and "script" not in page.text
     (shown,) = re.findall(r'<code class="command">vertex-emulator (.*?)</code>', page.text)
-    program = [sys.executable, "-m", "vertex_emulator", *shlex.split(shown)]
+    program = [sys.executable, "-m", "vertex_emulator", *shlex.split(html.unescape(shown))]
     done = subprocess.run(program, input="echo $CLOUD_ML_JOB_ID", capture_output=True, text=True)
     assert (done.returncode, done.stdout.strip()) == (0, job.rpartition("/")[2]), done.stderr
     assert shared.http.get(uris["workerpool0-0"] + "9").status_code == 404
