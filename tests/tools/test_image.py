@@ -93,7 +93,7 @@ def test_the_imported_image_has_label_without_docs(
     )
     for name in ("tar", "rm"):
         program(name, f'exec /bin/{name} "$@"')
-    listing = f"case $a in *.tar) /bin/tar -tf $a > '{tmp_path}/content';; esac"
+    listing = f'case $a in *.tar) /bin/tar -tf "$a" > "{tmp_path}/content";; esac'
     program("docker", f'for a; do echo "$a" >> "{tmp_path}/asked"; {listing}; done')
     build(OUTPUT)
     asked = (tmp_path / "asked").read_text().splitlines()
