@@ -7,8 +7,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from multiprocessing import get_context
+from multiprocessing import forkserver, get_context
 from pathlib import Path
+from unittest import mock
 
 _CONTEXT = get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
@@ -35,6 +36,8 @@ class ForkedProcess:
     ) -> None:
         """Start it; what it prints is appended to the files `output` and `errors`. `prepare` is called in it first."""
         given = (list(arguments), dict(os.environ), output, errors, prepare)
+        with mock.patch("tempfile.tempdir", None):  # a folder of a test has too long a name for the server's socket
+            forkserver.ensure_running()
         self._process = _CONTEXT.Process(target=_run, args=given, daemon=True)
         self._process.start()
         assert self._process.pid is not None

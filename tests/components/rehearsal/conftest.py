@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-from multiprocessing import forkserver
 from pathlib import Path
 from unittest import mock
 
@@ -49,6 +48,5 @@ def _forked(monkeypatch: pytest.MonkeyPatch) -> None:
         done = command(verb, data=folder, after=options)
         return done.stderr if done.returncode else ""
 
-    forkserver.ensure_running()  # before a test has a folder for temporary files whose name is too long for a socket
     monkeypatch.setattr(emulator, "_run", run)
     monkeypatch.setattr(target, "_command", refusal)
