@@ -226,6 +226,12 @@ _GOOGLE = [
         r"--inputs DIR, as DIR/\1 (docs/google.md)",
     ),
     (
+        r"Secret \[projects/[^/\]]+/secrets/([\w-]+)\] not found",
+        r"the project has no secret \1, or it has no version: correct its name, or add it; on target local, by `pulumi "
+        r"config set --secret --path vertex-training:emulator.secrets.\1`, and for run and rehearse by --secret \1 "
+        "(docs/google.md)",
+    ),
+    (
         r"No such object: ([a-z0-9._-]+/[^\s\"'?]*[^\s\"'?.:])",
         r"gs://\1 is not there: correct its name; on target local, put it at .emulator/gcs/\1, or give it to run and "
         r"rehearse by --inputs DIR, as DIR/\1 (docs/google.md)",

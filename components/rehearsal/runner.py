@@ -282,6 +282,7 @@ class Runner:
 
         With a `place` of the bucket for its outputs, other jobs do not use them. `during` gets the job again and again.
         """
+        emulator.replace_secrets(settings.project, self._source.secrets)
         emulator.replace_stand_ins(settings.project, settings.emulator.get("endpoints", {}))
         api = target.resolve(LOCAL_PREFIX + location_name(settings.project, settings.region))
         job, shown = self._submitted(settings, training, place)

@@ -61,6 +61,8 @@ _SERVED = re.compile(
 _SECRET = re.compile(r"/v1/projects/([^/:]+)/secrets/([^/:]+)/versions/([^/:]+):access")
 _OBJECT = re.compile(r"/([a-z0-9][a-z0-9._-]+)/(.+)")
 """An object by Cloud Storage's XML API, "Path-style requests"."""
+_WRITTEN = re.compile(r"(?:/resumable)?/upload/storage/v1/b/([^/]+)/o|.*/(?:copyTo|rewriteTo|moveTo)/b/([^/]+)/o/.*")
+"""A write to a bucket: what creates an object, or copies one there."""
 _NOT_LED = (
     "Google's clients that read no variable for their address (gRPC, TensorFlow's gs://, the SDK) find no service "
     "here: {} (docs/google.md)."
@@ -194,6 +196,8 @@ class Door:
                     return _at(self.app, f"/download/storage/v1/b/{found[1]}/o/{found[2]}")
                 return await _public(path, found[1])
             raise ApiError("NOT_FOUND", f"The requested URL {path} was not found for jobs of this emulator.")
+        if request.method == "POST" and (written := _WRITTEN.fullmatch(path)):
+            self._require_bucket(written[1] or written[2])
         project = served["project"]
         if project is not None and names.project_number(project) != job.location.project_number:
             place = path.partition("/projects/")[2].partition(":")[0]
@@ -201,6 +205,11 @@ class Door:
                 "PERMISSION_DENIED", f"Permission denied on resource 'projects/{place}' (or it may not exist)."
             )
         return self.app
+
+    def _require_bucket(self, name: str) -> None:
+        """Raise ApiError for a bucket that does not exist. Programs outside may make one by its first object."""
+        if not (self.buckets / name).is_dir():
+            raise ApiError("NOT_FOUND", f"The specified bucket does not exist: {name}.")
 
     async def _stand_in(self, request: Request, service: str) -> ASGIApp:
         """Return what answers for a service that the emulator does not have. Raises ApiError."""

@@ -190,6 +190,11 @@ NO_CREDENTIALS = (
             "target local has no bucket cloud-samples-data: put its objects below .emulator/gcs/cloud-samples-data, "
             "or give them to run and rehearse by --inputs DIR, as DIR/cloud-samples-data (docs/google.md)",
         ),
+        (
+            "NotFound: 404 Secret [projects/642872260880/secrets/chrun-key] not found or has no versions.",
+            "the project has no secret chrun-key, or it has no version: correct its name, or add it; on target local, "
+            "by `pulumi config set --secret --path vertex-training:emulator.secrets.chrun-key`, and for run",
+        ),
         ("404 GET https://storage.googleapis.com/x: The specified bucket does not exist.", "correct the bucket's name"),
         (
             "gcsfs.retry.HttpError: bucket does not exist, 404",

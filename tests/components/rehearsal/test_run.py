@@ -236,11 +236,23 @@ def test_jobs_whose_results_are_used_run_before(
     assert "workerpool0-0  made" in shown and "third" not in shown
 
 
+READS_SECRET = """
+import base64, json, os, sys
+from urllib.request import Request, urlopen
+
+name = f"projects/{os.environ['CLOUD_ML_PROJECT_ID']}/secrets/token/versions/latest"
+headers = {"x-goog-api-key": os.environ["SECRET_MANAGER_API_KEY"]}
+request = Request(f"{os.environ['SECRET_MANAGER_API_ENDPOINT']}/v1/{name}:access", headers=headers)
+data = json.load(urlopen(request))["payload"]["data"]
+sys.exit([os.environ["T"], base64.b64decode(data)] != ["canary", b"canary"])
+"""
+
+
 def test_secrets_come_from_variables_and_files(
     project: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    check = "import os, sys; sys.exit(os.environ['T'] != 'canary')"
-    project("  train: " + job(check, env="${secrets.token}"))
+    """The job has them as its declaration says, and as Secret Manager's."""
+    project("  train: " + job(READS_SECRET, env="${secrets.token}"))
     assert run("train", "dev", [], [], None) == 2
     reason = "train uses secrets, which only Pulumi can decrypt; export each as a variable, and give --secret token"
     assert reason in capfd.readouterr().err

@@ -174,6 +174,21 @@ def test_files_are_objects_by_either_api(served: ServedDoor, job: Job) -> None:
     assert served.ask(job, "/data/a%20folder/a%20b%25%23%3F.csv", "PUT").status_code == 404
 
 
+@pytest.mark.parametrize(
+    "path", ["/upload/storage/v1/b/{}/o?uploadType=media&name=x", "/storage/v1/b/data/o/a/copyTo/b/{}/o/a"]
+)
+def test_a_job_makes_no_bucket_by_writing(served: ServedDoor, job: Job, path: str) -> None:
+    (served.data.buckets / "data").mkdir(exist_ok=True)
+    (served.data.buckets / "data" / "a").write_text("1")
+    refused = served.ask(job, path.format("dtaa"), "POST")
+    assert (refused.status_code, refused.json()["error"]["message"]) == (
+        404,
+        "The specified bucket does not exist: dtaa.",
+    )
+    assert not (served.data.buckets / "dtaa").exists()
+    assert served.ask(job, path.format("data"), "POST").status_code == 200
+
+
 def test_log_entries_are_lines_of_the_job(served: ServedDoor) -> None:
     job = served.job("writer")
     body = {
