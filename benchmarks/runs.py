@@ -7,7 +7,7 @@ from datetime import date
 from pathlib import Path
 from statistics import median
 
-from vertex_training.review.reports import cost_lines
+from vertex_training.review.diagnostics import cost_lines
 from vertex_training.settings.settings import RUNS, Settings
 
 from benchmarks.measure import Cost, row, seconds

@@ -7,15 +7,15 @@ if _typing.TYPE_CHECKING:
     from .args import CustomJobArgs as CustomJobArgs
     from .args import HyperparameterTuningJobArgs as HyperparameterTuningJobArgs
     from .args import TrainingPipelineArgs as TrainingPipelineArgs
-    from .images.resource import TrainingImage as TrainingImage
-    from .images.resource import TrainingImageArgs as TrainingImageArgs
-    from .jobs.resources import Completion as Completion
-    from .jobs.resources import CustomJob as CustomJob
-    from .jobs.resources import HyperparameterTuningJob as HyperparameterTuningJob
-    from .jobs.resources import TrainingPipeline as TrainingPipeline
+    from .images.image import TrainingImage as TrainingImage
+    from .images.image import TrainingImageArgs as TrainingImageArgs
+    from .jobs.job import Completion as Completion
+    from .jobs.job import CustomJob as CustomJob
+    from .jobs.job import HyperparameterTuningJob as HyperparameterTuningJob
+    from .jobs.job import TrainingPipeline as TrainingPipeline
     from .packages import PythonPackage as PythonPackage
     from .packages import PythonPackageArgs as PythonPackageArgs
-    from .plan.program import Foundation as Foundation
+    from .plan.programmed import Foundation as Foundation
     from .program import TrainingStack as TrainingStack
     from .program import run as run
     from .schedules.component import JobTemplate as JobTemplate
@@ -25,11 +25,11 @@ if _typing.TYPE_CHECKING:
     from .settings.settings import Settings as Settings
 
 _MODULES = {
-    "Completion": ".jobs.resources",
-    "CustomJob": ".jobs.resources",
+    "Completion": ".jobs.job",
+    "CustomJob": ".jobs.job",
     "CustomJobArgs": ".args",
-    "Foundation": ".plan.program",
-    "HyperparameterTuningJob": ".jobs.resources",
+    "Foundation": ".plan.programmed",
+    "HyperparameterTuningJob": ".jobs.job",
     "HyperparameterTuningJobArgs": ".args",
     "JobTemplate": ".schedules.component",
     "PythonPackage": ".packages",
@@ -37,9 +37,9 @@ _MODULES = {
     "Schedule": ".schedules.component",
     "ScheduleArgs": ".schedules.component",
     "Settings": ".settings.settings",
-    "TrainingImage": ".images.resource",
-    "TrainingImageArgs": ".images.resource",
-    "TrainingPipeline": ".jobs.resources",
+    "TrainingImage": ".images.image",
+    "TrainingImageArgs": ".images.image",
+    "TrainingPipeline": ".jobs.job",
     "TrainingPipelineArgs": ".args",
     "TrainingStack": ".program",
     "TrainingStackArgs": ".schema.shapes",

@@ -319,9 +319,9 @@ def _rehearse(args: argparse.Namespace) -> int:
 
 
 def _data(args: argparse.Namespace) -> int:
-    from . import datalock
+    from . import data_command
 
-    return (datalock.lock if args.verb == "lock" else datalock.status)(args.stack, args.names)
+    return (data_command.lock if args.verb == "lock" else data_command.status)(args.stack, args.names)
 
 
 def _parity(args: argparse.Namespace) -> int:

@@ -27,7 +27,7 @@ from . import files, providers
 from .errors import UploadFailed
 from .own import Own
 from .plan.arguments import checked, read_arguments
-from .plan.program import Foundation, default_foundation
+from .plan.programmed import Foundation, default_foundation
 from .plan.training import place
 from .runtime.resource import DynamicResource, Provider, formerly
 from .runtime.storage import store

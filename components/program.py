@@ -15,9 +15,9 @@ from .data import lock
 from .data.lock import LockedData
 from .errors import DeclarationErrors, Problem
 from .plan.arguments import checked, read_arguments
-from .plan.program import Foundation, join, offer_foundation, require_sums
+from .plan.programmed import Foundation, join, offer_foundation, require_sums
 from .plan.training import place
-from .review.reports import show_reports
+from .review.diagnostics import show_reports
 from .runtime import engine
 from .runtime.resource import PerRun
 from .schema import formats

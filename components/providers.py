@@ -95,19 +95,19 @@ class Ledger(_Provider):
 class EmulatorSchedule(_Provider):
     """The provider of `EmulatorSchedule`."""
 
-    work = ".schedules.resources:EmulatorScheduleProvider"
+    work = ".schedules.provider:EmulatorScheduleProvider"
 
 
 class ScheduleStatus(_Provider):
     """The provider of `ScheduleStatus`."""
 
-    work = ".schedules.resources:ScheduleStatusProvider"
+    work = ".schedules.provider:ScheduleStatusProvider"
 
 
 class TrainingImage(_Provider):
     """The provider of `TrainingImage`."""
 
-    work = ".images.resource:TrainingImageProvider"
+    work = ".images.image:TrainingImageProvider"
 
 
 class PythonPackage(_Provider):

@@ -29,12 +29,12 @@ from vertex_api.names import (
 from .data.lock import LockedData
 from .errors import ImageNotPromoted
 from .images.declaration import is_built_here, uses_cloud_build, warn_classic, warn_unpinned
-from .images.resource import TrainingImage
+from .images.image import TrainingImage
+from .jobs.job import Completion, CustomJob, HyperparameterTuningJob, TrainingPipeline
 from .jobs.references import levels
-from .jobs.resources import Completion, CustomJob, HyperparameterTuningJob, TrainingPipeline
 from .jobs.runs import TOOK
 from .packages import PythonPackage
-from .plan.program import Foundation
+from .plan.programmed import Foundation
 from .plan.training import Training
 from .runtime.resource import formerly, when_known
 from .schedules.component import JobTemplate, Schedule

@@ -4,6 +4,7 @@ import ast
 import functools
 import importlib
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,66 +16,22 @@ import vertex_training
 
 ROOT = Path(__file__).parents[1]
 
-LAYERS = {
-    "components": (
-        ("args", "errors", "files", "own", "providers", "trees"),
-        ("rehearsals", "schema", "runtime"),
-        ("data", "plan"),
-        (
-            "images",
-            "packages",
-            "legacy",
-            "workflow",
-        ),
-        ("jobs",),
-        ("settings", "schedules"),
-        ("review", "targets.gcp"),
-        ("datalock", "doctor", "parity", "pricelist", "rehearsal", "stack", "targets"),
-        ("cli", "program"),
-        ("",),
-    ),
-    "vertex_api": (
-        ("", "deferred", "errors", "scalars", "studies", "transport"),
-        ("credentials", "events", "machines", "messages", "retry", "schedules", "types"),
-        ("jobspec", "names"),
-        ("answers", "commands", "cron", "emulator", "metrics", "validation"),
-        ("client", "pipelines"),
-        ("job",),
-        ("advice", "estimates", "mistakes"),
-    ),
-    "vertex_emulator": (
-        (
-            "",
-            "clients",
-            "errors",
-            "names",
-            "programs",
-            "programs.debugger",
-            "programs.google_sdk",
-            "removal",
-            "times",
-        ),
-        ("data_folder", "emulator_log", "filters", "http", "faults", "search", "secrets"),
-        ("database", "gcs", "rpc"),
-        ("event_files", "replicas", "resources", "usage"),
-        (
-            "curves",
-            "debugging",
-            "inside",
-            "pruning",
-            "scheduling",
-            "snapshots",
-        ),
-        ("api", "page"),
-        ("server",),
-        ("cli",),
-        ("__main__", "testing"),
-    ),
-}
-"""The modules at a room's top and its folders, by floor: each imports from floors above its own in this list only.
+PAGE = ROOT / "docs" / "contributing.md"
 
-`""` is the room's `__init__`.
-"""
+
+def _floors() -> dict[str, list[list[str]]]:
+    """The modules at a room's top and its folders, by floor, from the page; `""` is the room's `__init__`."""
+    rooms = re.split(r"^### (\w+)$", PAGE.read_text(), flags=re.MULTILINE)[1:]
+    return {
+        room: [
+            [name.replace("__init__", "") for name in re.findall("`([^`]+)`", line)]
+            for line in re.findall(r"^\d+\. .*", text, re.MULTILINE)
+        ]
+        for room, text in zip(rooms[::2], rooms[1::2], strict=True)
+    }
+
+
+LAYERS = _floors()
 MAX_FLOORS = {"components": 8, "vertex_api": 7, "vertex_emulator": 9}
 
 
@@ -108,6 +65,15 @@ def importing(room: str, *forbidden: str) -> list[str]:
         for name in imports(file, tree)
         if name.partition(".")[0] in forbidden
     ]
+
+
+def test_the_page_names_what_is_there() -> None:
+    """Each place where it says that a change goes: the file, and what is named in it."""
+    table = PAGE.read_text().partition("## Where a change goes")[2].partition("## Floors")[0]
+    named = re.findall(r"`((?:components|vertex_api|vertex_emulator|tools)/[\w/.]+)`(?:: `(\w+)`)?", table)
+    assert len(named) > 20
+    assert [place for place, _ in named if not (ROOT / place).exists()] == []
+    assert [each for each in named if each[1] and each[1] not in (ROOT / each[0]).read_text()] == []
 
 
 def test_every_room_has_files() -> None:
@@ -187,7 +153,7 @@ def test_the_program_imports_components_only() -> None:
 PREVIEW = """
 import json, pathlib, sys
 from vertex_training import Settings, TrainingStack
-from vertex_training.images.resource import build_context
+from vertex_training.images.image import build_context
 
 root = pathlib.Path(sys.argv[1])
 included = '["training/images.yaml", "training/digits.yaml"]'

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from vertex_training.errors import DeclarationErrors
-from vertex_training.images.resource import build_context
+from vertex_training.images.image import build_context
 from vertex_training.settings.settings import Settings
 
 from tests.blocks import taken

@@ -91,7 +91,7 @@ SECTIONS: dict[str, tuple[str, list[Entry]]] = {
         "For a program whose jobs stand on other resources than those of a stack file.",
         [
             _read("vertex_training.Foundation"),
-            Entry("vertex_training.plan.program.Program", shown=()),
+            Entry("vertex_training.plan.programmed.Program", shown=()),
             Entry("vertex_training.plan.training.Defaults", shown=("Attributes",)),
         ],
     ),

@@ -20,9 +20,9 @@ from vertex_api.estimates.quota import (
 
 from ..targets.gcp.project import ServiceAgents, account_project, required_apis
 from .cloud import ApiOff, Cloud, LookUpFailed, NotAllowed, NotFound, NotSignedIn, QuotaProjectRefused, Unclear
+from .findings import CHECKS, POWERS, UNNAMED, Finding, Place, found
 from .needs import Needs
 from .reads import Reads, members_of
-from .rules import CHECKS, POWERS, UNNAMED, Finding, Place, found
 
 _FIRST_APIS = ("cloudresourcemanager", "serviceusage")
 _THREADS = 32

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from vertex_api.retry import DISABLED_API
 
 from ..runtime.refusals import PERIMETER
-from .rules import Place
+from .findings import Place
 
 CALL_SECONDS = 5.0
 QUOTA_SECONDS = 15.0

@@ -14,7 +14,7 @@ from vertex_api import credentials
 
 from ..errors import DeclarationErrors
 from ..settings.offline import SECRET, NoStack, StackFile, read_stack
-from .rules import PAGE, UNNAMED, Finding, Level, found
+from .findings import PAGE, UNNAMED, Finding, Level, found
 
 SECONDS = 8.0
 """Of all that waits for the network but quotas: with its start, a run takes at most ten."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..images.declaration import is_built_here, uses_cloud_build
 from ..settings.settings import Settings
-from .rules import Finding, found
+from .findings import Finding, found
 
 _NO_DOWNLOADS = "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION"
 _DOCKER_SECONDS = 2

@@ -19,7 +19,7 @@ from ..settings.names import builder_account
 from ..settings.settings import Settings
 from ..targets.gcp.network import Interface
 from ..targets.gcp.project import account_email, is_own_account
-from .rules import Place
+from .findings import Place
 
 _SECRETS_ROLE = "roles/cloudkms.cryptoKeyEncrypterDecrypter"
 _SUBNETWORK_USE = "compute.subnetworks.use"

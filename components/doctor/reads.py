@@ -13,8 +13,8 @@ from typing import Any
 from ..data.listing import BUCKET, TABLE
 from ..targets.gcp.project import ServiceAgents
 from .cloud import Cloud, LookUpFailed, NotAllowed, NotFound
+from .findings import Finding, Place, found
 from .needs import Needs
-from .rules import Finding, Place, found
 
 _IMAGE = re.compile(r"(?P<location>[a-z0-9-]+)-docker\.pkg\.dev/(?P<project>[^/]+)/(?P<repository>[^/]+)/")
 _GOOGLES = frozenset(["vertex-ai", "vertex-ai-restricted", "deeplearning-platform-release"])

@@ -16,7 +16,7 @@ from vertex_api.validation.formats import IMAGE, Violation
 from ..errors import BuilderUnusable, ContextUnusable, FileNameUnusable
 from ..schema import interpolation, shapes
 from ..schema.source import explain_outside
-from . import builders, dockerfile, package
+from . import autopackage, builders, dockerfile
 from .context import BuildContext, included
 from .dockerfile import Dockerfile
 
@@ -72,7 +72,7 @@ def image_violations(root: Path, image: shapes.Image) -> Iterator[Violation]:
         declared = image["package"]
         misplaced = _folder_violations(root, ("path",), declared["path"])
         try:
-            for key, message in misplaced or package.violations(root / declared["path"], declared):
+            for key, message in misplaced or autopackage.violations(root / declared["path"], declared):
                 yield ("package", *key), message
         except FileNameUnusable as error:
             yield ("package", "path"), str(error)

@@ -21,7 +21,7 @@ from vertex_api.schedules import NAME_LABEL
 from vertex_api.studies import count_ended, find_best, objectives_of
 
 from ..errors import TrainingFailed
-from ..plan.rules import MARK_LABEL
+from ..plan.job_rules import MARK_LABEL
 from ..runtime import engine, refusals, target
 from ..runtime.resource import Provider
 from . import failures, lookup, metrics, runs

@@ -12,7 +12,7 @@ from typing import Any
 
 from vertex_api.job import Job
 
-from ..plan.rules import OWNER_LABELS, TOKEN_LABEL
+from ..plan.job_rules import OWNER_LABELS, TOKEN_LABEL
 from ..plan.training import Training
 
 NAME_FIELDS = ("displayName", "labels")

@@ -25,7 +25,7 @@ from vertex_api.names import KINDS
 from vertex_api.schedules import NAME_LABEL
 
 from .. import providers
-from ..plan.rules import MARK_LABEL
+from ..plan.job_rules import MARK_LABEL
 from ..plan.training import Training
 from ..runtime import engine, holders, pacing, target
 from ..runtime.resource import DynamicResource, Provider

@@ -24,7 +24,7 @@ from vertex_api.scalars import quote
 from vertex_api.studies import count_ended, find_best
 
 from ..errors import SubmitFailed, closed
-from ..plan import rules
+from ..plan import job_rules
 from ..plan.training import deletion_policy, parse_spec
 from ..runtime import engine, holders, pacing, target
 from ..runtime.resource import Provider
@@ -79,12 +79,12 @@ class JobProvider(Provider):
         ]
         if adopt:
             project, _, region = inputs["parent"].split("/")[-3:]
-            messages = rules.adoption_problems(self.kind, adopt, project, None, region)
+            messages = job_rules.adoption_problems(self.kind, adopt, project, None, region)
             failures += [dynamic.CheckFailure("adopt", message) for message in messages]
             if inputs.get("rerun"):
-                failures.append(dynamic.CheckFailure("rerun", rules.ADOPTED_IS_NOT_RUN))
+                failures.append(dynamic.CheckFailure("rerun", job_rules.ADOPTED_IS_NOT_RUN))
         elif spec:
-            for path, message in rules.labels(spec.fields.get("labels", {})):
+            for path, message in job_rules.labels(spec.fields.get("labels", {})):
                 failures.append(dynamic.CheckFailure(".".join(("spec.labels", *map(str, path))), message))
             for path, message in enforcement.violations(spec, inputs["parent"], _name(inputs)):
                 # A limit of cost is the program's to report, with the jobs beside it; the submission keeps it again.

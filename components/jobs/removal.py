@@ -13,7 +13,7 @@ from vertex_api.names import KINDS, TERMINAL_STATES, TRAINING_PIPELINE, JobJson,
 from vertex_api.pipelines import backing_job_name
 
 from ..errors import SubmitFailed
-from ..plan.rules import OWNER_LABELS, TOKEN_LABEL
+from ..plan.job_rules import OWNER_LABELS, TOKEN_LABEL
 from ..runtime import engine, holders
 from ..runtime.target import Target
 from ..schema import interpolation

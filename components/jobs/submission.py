@@ -16,7 +16,7 @@ from vertex_api.job import Job
 from vertex_api.names import JobJson, Kind, ResourceName, short_state
 
 from ..errors import SubmitFailed
-from ..plan.rules import MARK_LABEL, TOKEN_LABEL
+from ..plan.job_rules import MARK_LABEL, TOKEN_LABEL
 from ..runtime import engine, holders
 from ..runtime.target import Target
 from ..schema import interpolation

@@ -11,7 +11,7 @@ from vertex_api.validation.check import ValidPart, validate_job
 from vertex_api.validation.shape import MUST_BE_OBJECT, FieldProblem, canonicalize
 
 from ..schema.interpolation import map_texts
-from . import rules
+from . import validation
 from .document import CommentedFields
 from .pools import ROLES, convert_pools, ignored_comments
 from .types import Job, TrainingInput
@@ -66,7 +66,7 @@ def _violations(valid_part: ValidPart) -> list[FieldProblem]:
         return path[:4] if path[1:2] == ("hyperparameters",) else ()
 
     removed = {whole(path) for path in valid_part.removed_paths}
-    found = [(("trainingInput", *path), text) for path, text in rules.violations(job["trainingInput"])]
+    found = [(("trainingInput", *path), text) for path, text in validation.violations(job["trainingInput"])]
     return [
         FieldProblem(path, message)
         for path, message in found

@@ -22,7 +22,7 @@ from vertex_api.validation.formats import Violation
 
 from ..errors import Problem
 from ..schema import shapes
-from . import guardrails, rules
+from . import guardrails, job_rules
 from .folders import WritableFolders
 from .guardrails import FIGURES, Near, Rules
 from .limits import KEY, Limits, Source
@@ -131,7 +131,7 @@ class Plan:
             yield from (training.place(*violation) for violation in violations)
         if self.folders:
             yield from (self.file(*violation) for violation in self.folders.violations())
-        for training, message in rules.repeated_adoptions(self.trainings):
+        for training, message in job_rules.repeated_adoptions(self.trainings):
             yield training.place((LIFECYCLE, "adopt"), message)
         for at, pool in resource_pools(self.stack):
             found = self.limits.machine_violations(pool["machineSpec"], (*at, "machineSpec"))
@@ -141,20 +141,20 @@ class Plan:
     def job_violations(self, training: Training) -> Iterator[Violation]:
         """Find all that makes a job invalid in this stack; if its spec has problems, in its lifecycle only."""
         if training.is_scheduled:
-            yield from rules.scheduled_lifecycle(training.lifecycle)
+            yield from job_rules.scheduled_lifecycle(training.lifecycle)
         elif training.is_adopted:
-            yield from rules.adoption(training, self.stack)
+            yield from job_rules.adoption(training, self.stack)
         if not isinstance(job := training.spec, Job):
             return
         if training.is_scheduled:
-            yield from rules.scheduled_fields(job.fields)
-        named = {} if training.is_adopted else dict(rules.image_names(job, self.images))
+            yield from job_rules.scheduled_fields(job.fields)
+        named = {} if training.is_adopted else dict(job_rules.image_names(job, self.images))
         yield from named.items()
         yield from (each for each in self._refused(training) if not is_allowed(training, each) and each[0] not in named)
         if not training.is_adopted:
             yield from (
                 (("labels", *path), message)
-                for path, message in rules.labels(job.fields.get("labels", {}), self.labels)
+                for path, message in job_rules.labels(job.fields.get("labels", {}), self.labels)
             )
             if self.folders:
                 yield from self.folders.job_violations(job)
@@ -166,11 +166,11 @@ class Plan:
             if training.allowed:
                 yield from self._lifted(training)
             if not training.is_adopted:
-                yield from (training.place(*each) for each in rules.advice(training.job))
+                yield from (training.place(*each) for each in job_rules.advice(training.job))
 
     def _refused(self, training: Training) -> Iterable[Violation]:
         """Find what rules of the service refuse in a valid job, lifted or not."""
-        return rules.service(training.job, self.region, is_cloud=self.is_cloud, is_adopted=training.is_adopted)
+        return job_rules.service(training.job, self.region, is_cloud=self.is_cloud, is_adopted=training.is_adopted)
 
     def _lifted(self, training: Training) -> Iterator[Problem]:
         """Find what a job has although it is refused, and what it lifts without a need."""

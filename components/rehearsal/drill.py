@@ -24,7 +24,7 @@ from vertex_api.names import JobJson, ResourceName
 
 from ..errors import DeclarationErrors, SubmitFailed
 from ..plan.training import Training
-from ..rehearsals import Drill, JobReport
+from ..rehearsal_file import Drill, JobReport
 from ..runtime import emulator
 from ..settings.settings import Settings
 from .report import MAX_REASON

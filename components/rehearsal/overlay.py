@@ -19,7 +19,7 @@ from io import FileIO
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ..rehearsals import size
+from ..rehearsal_file import size
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

@@ -21,7 +21,7 @@ from vertex_api.validation.shape import canonicalize
 
 from ..errors import ComponentError, DeclarationErrors, DockerUnavailable, EmulatorFailed, Problem, os_error
 from ..plan.training import REHEARSE, Training
-from ..rehearsals import VERSION, JobReport, Rehearsal, load, to_json
+from ..rehearsal_file import VERSION, JobReport, Rehearsal, load, to_json
 from ..review import changes
 from ..review.commands import read
 from ..review.document import PreviewDocument

@@ -9,7 +9,7 @@ from typing import Any
 from vertex_api.errors import visible
 from vertex_api.names import JobJson
 
-from ..rehearsals import Drill, JobReport, Rehearsal, Replica, size, to_json
+from ..rehearsal_file import Drill, JobReport, Rehearsal, Replica, size, to_json
 from . import inputs
 from .runner import Ended
 

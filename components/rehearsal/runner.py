@@ -38,12 +38,12 @@ from .. import trees
 from ..errors import BuildFailed, ComponentError, DeclarationErrors, Problem
 from ..images import builders, registry
 from ..images.declaration import is_built_here
-from ..images.resource import build_context
+from ..images.image import build_context
 from ..jobs import lookup, metrics
 from ..jobs.failures import failure_report, success_notes
 from ..jobs.references import levels, referenced_results
 from ..packages import SourceDistribution
-from ..plan.rules import ADOPTED_IS_NOT_RUN
+from ..plan.job_rules import ADOPTED_IS_NOT_RUN
 from ..plan.training import LIFECYCLE, Defaults, Training, parse_spec
 from ..runtime import emulator, storage, target
 from ..runtime.target import LOCAL_PREFIX, Target

@@ -8,7 +8,7 @@ from functools import partial
 from vertex_api.errors import visible
 from vertex_api.names import either
 
-from ..rehearsals import Drill, size
+from ..rehearsal_file import Drill, size
 from .changes import shorten
 from .pieces import MAX_ANSWERS, MAX_CAUSES, ListLimits, because, code, codes, count_of, folded, section, some
 from .rehearsed import MetricFinding, Rehearsed, RehearsedJob, Verdict

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ComponentError
-from ..rehearsals import RehearsalUnreadable, load
+from ..rehearsal_file import RehearsalUnreadable, load
 from .document import NOT_A_PREVIEW, PreviewDocument, PreviewUnreadable
 from .markdown import render_markdown
 from .review import build_review, render_json

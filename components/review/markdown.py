@@ -12,8 +12,8 @@ from ..plan.guardrails import FIGURES, Near
 from ..plan.plan import PERSISTENT_RESOURCE, Totals
 from .answers import answers, results
 from .changes import Cause, ImageFinding, JobFinding, ScheduleFinding
+from .cloud import DataLoss, Grant, OtherChange
 from .pieces import MAX_ANSWERS, MAX_CAUSES, ListLimits, arrow, because, code, codes, count_of, folded, quoted, section
-from .resources import DataLoss, Grant, OtherChange
 from .review import MAX_LENGTH, Review
 
 _ACTIONS = {

@@ -14,7 +14,7 @@ from typing import Literal
 from vertex_api.job import Job, stored_job
 from vertex_api.studies import Metric
 
-from ..rehearsals import Base, Drill, Files, JobReport, Outcome, Rehearsal, Replica
+from ..rehearsal_file import Base, Drill, Files, JobReport, Outcome, Rehearsal, Replica
 from .changes import KINDS_BY_TYPE, RUNNING, JobFinding
 from .document import Step, shorten_paths
 

@@ -10,12 +10,12 @@ from vertex_api.retry import SUBMISSIONS_PER_MINUTE
 
 from ..plan.guardrails import Near
 from ..plan.plan import Plan, Totals
-from ..rehearsals import Rehearsal
+from ..rehearsal_file import Rehearsal
 from ..runtime import pacing
-from . import bill, changes, document, limits, resources
+from . import bill, changes, cloud, document, guardrails
 from .bill import Bill, Growth
 from .document import PreviewDocument
-from .limits import RuleChange
+from .guardrails import RuleChange
 from .rehearsed import Rehearsed, rehearsed
 from .sides import digest_of, earlier_rules, pace_of, plan_of, rules_of
 
@@ -68,9 +68,9 @@ class Review:
     images: tuple[changes.ImageFinding, ...] = ()
     jobs: tuple[changes.JobFinding, ...] = ()
     schedules: tuple[changes.ScheduleFinding, ...] = ()
-    data_losses: tuple[resources.DataLoss, ...] = ()
-    grants: tuple[resources.Grant, ...] = ()
-    other_changes: tuple[resources.OtherChange, ...] = ()
+    data_losses: tuple[cloud.DataLoss, ...] = ()
+    grants: tuple[cloud.Grant, ...] = ()
+    other_changes: tuple[cloud.OtherChange, ...] = ()
     before: Totals | None = None
     after: Totals | None = None
     bill: Bill | None = None
@@ -123,15 +123,17 @@ def build_review(
         images=tuple(changes.images(steps)),
         jobs=tuple(found_jobs),
         schedules=tuple(replace(each, cost=costs.get(each.name, "")) for each in schedules),
-        data_losses=tuple(resources.data_losses(steps)),
-        grants=tuple(resources.grants(steps)),
-        other_changes=tuple(resources.others(steps)),
+        data_losses=tuple(cloud.data_losses(steps)),
+        grants=tuple(cloud.grants(steps)),
+        other_changes=tuple(cloud.others(steps)),
         before=before.totals if before else None,
         after=after.totals if after else None,
         bill=bill.of(before, after, run) if after else None,
-        growths=tuple(bill.growths(before, after, limits.warn_factor(old_rules, rules))) if before and after else (),
-        rule_changes=tuple(limits.changes(old_rules, rules)) if old_rules is not None else (),
-        broken_rules=tuple(limits.broken(old_rules, rules, after)) if old_rules and after else (),
+        growths=tuple(bill.growths(before, after, guardrails.warn_factor(old_rules, rules)))
+        if before and after
+        else (),
+        rule_changes=tuple(guardrails.changes(old_rules, rules)) if old_rules is not None else (),
+        broken_rules=tuple(guardrails.broken(old_rules, rules, after)) if old_rules and after else (),
         lifts=tuple(changes.lifts(steps)),
         rules_digest=digest_of(preview),
         near_limits=tuple(after.near) if after else (),

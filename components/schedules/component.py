@@ -15,13 +15,13 @@ from vertex_api.schedules import Overlap, ScheduleRequest
 from vertex_api.validation.formats import Violation
 from vertex_api.validation.shape import MUST_BE_OBJECT, canonicalize
 
-from ..jobs.resources import (
+from ..jobs.job import (
     CustomJob,
     HyperparameterTuningJob,
     TrainingPipeline,
 )
 from ..plan.arguments import checked, read_arguments
-from ..plan.program import Foundation, default_foundation
+from ..plan.programmed import Foundation, default_foundation
 from ..plan.training import Timetable, Training, place, title
 from ..runtime.resource import refuse_options, when_known
 from ..schema import formats, shapes

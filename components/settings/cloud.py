@@ -13,7 +13,7 @@ from vertex_api.scalars import to_seconds
 from vertex_api.validation import formats, pools
 from vertex_api.validation.formats import Violation
 
-from ..plan import rules
+from ..plan import job_rules
 from ..plan.plan import resource_pools
 from ..schema import shapes
 from . import builders
@@ -60,7 +60,7 @@ def violations(stack_values: Mapping[str, Any]) -> Iterator[Violation]:
     paths: list[KeyPath] = [("labels",), *((part, "labels") for part in _LABELLED)]
     for path in paths:
         yield from formats.check_labels(value_at(stack_values, path) or {}, path)
-    reserved = rules.labels(stack_values.get("labels", {}))
+    reserved = job_rules.labels(stack_values.get("labels", {}))
     yield from ((("labels", *path), message) for path, message in reserved)
     for key, choices in _CHOICES.items():
         part, name_key = stack_values.get(key, {}), choices[-1]

@@ -11,14 +11,14 @@ from vertex_api.schedules import NAME_LABEL, SCHEDULE_LABEL, ScheduleRequest
 
 from ..jobs.identity import own_labels
 from ..jobs.ledger import LEDGER_NAME, Ledger
-from ..plan.program import Program
-from ..plan.rules import OWNER_LABELS
+from ..plan.job_rules import OWNER_LABELS
+from ..plan.programmed import Program
 from ..plan.training import Defaults, Training, job_label
 from ..runtime.emulator import Emulator, replace_declarations
 from ..runtime.resource import PerRun
 from ..runtime.target import LOCAL_PREFIX
 from ..schedules.component import schedule_id
-from ..schedules.resources import EmulatorSchedule
+from ..schedules.provider import EmulatorSchedule
 from ..settings.names import slug
 from ..settings.settings import Settings
 

@@ -5,7 +5,7 @@ import re
 import shlex
 from pathlib import Path
 
-from vertex_training.doctor.rules import RULES, Place
+from vertex_training.doctor.findings import RULES, Place
 
 from tests.blocks import PAGES, blocks, calls
 from tests.clients.conftest import Gcloud

@@ -10,7 +10,7 @@ import pulumi
 from google.protobuf import json_format
 from vertex_training.jobs import enforcement, identity, moves, submission
 from vertex_training.plan.plan import Plan
-from vertex_training.plan.program import Program
+from vertex_training.plan.programmed import Program
 from vertex_training.plan.training import Defaults
 from vertex_training.runtime import holders, pacing
 

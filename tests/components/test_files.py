@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from vertex_training import files
 from vertex_training.files import MAX_UNCACHED_FILES, digests
+from vertex_training.images.autopackage import PackageContext
 from vertex_training.images.context import BuildContext, DockerfileContext
-from vertex_training.images.package import PackageContext
 from vertex_training.schema.shapes import Package
 
 ROOT = Path(__file__).parents[2]

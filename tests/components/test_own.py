@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from vertex_training.data.listing import _files
+from vertex_training.images.autopackage import PackageContext
 from vertex_training.images.context import DockerfileContext
-from vertex_training.images.package import PackageContext
 from vertex_training.own import Own
 from vertex_training.packages import SourceDistribution
 from vertex_training.schema.source import SourceFile

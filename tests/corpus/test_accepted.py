@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 from vertex_training.errors import DeclarationErrors
+from vertex_training.jobs.job import as_submitted
 from vertex_training.jobs.provider import (
     CustomJobProvider,
     HyperparameterTuningJobProvider,
     TrainingPipelineProvider,
     drifted_spec,
 )
-from vertex_training.jobs.resources import as_submitted
 from vertex_training.plan.training import Defaults
 from vertex_training.schema import interpolation
 

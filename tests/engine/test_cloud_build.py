@@ -26,7 +26,7 @@ from vertex_training.images import build_client
 from vertex_training.images import cloud_build as builder
 from vertex_training.images.build_client import BUILD_ENDPOINT_VARIABLE, LOGGING_ENDPOINT_VARIABLE
 from vertex_training.images.cloud_build import CloudBuilder
-from vertex_training.images.resource import build_context
+from vertex_training.images.image import build_context
 
 from tests import buildx
 from tests.engine.cloud import CloudProject

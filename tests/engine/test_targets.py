@@ -2,7 +2,7 @@
 
 import copy
 
-from vertex_training.plan.rules import MARK_LABEL
+from vertex_training.plan.job_rules import MARK_LABEL
 
 from tests.engine.project import Project
 from tests.vertex_emulator.running import IMAGE

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from vertex_training.images.resource import build_context
+from vertex_training.images.image import build_context
 from vertex_training.settings.settings import Settings
 
 ROOT = Path(__file__).parents[2]

@@ -2,7 +2,7 @@
 
 import json
 
-from vertex_training.images.resource import build_context
+from vertex_training.images.image import build_context
 from vertex_training.settings.settings import Settings
 
 from tests.examples.running import ROOT

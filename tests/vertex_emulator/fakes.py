@@ -18,7 +18,7 @@ from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.errors import ExecutorUnavailable, ImageUnavailable
 from vertex_emulator.replicas.containers import ReplicaStatus
 from vertex_emulator.replicas.logs import LogLine
-from vertex_emulator.replicas.resources import Host
+from vertex_emulator.replicas.size import Host
 from vertex_emulator.replicas.spec import ReplicaSpec
 from vertex_emulator.scheduling import custom_job, lifecycle, outcome, pipeline, study
 from vertex_emulator.scheduling.scheduler import Scheduler, WorkQueue

@@ -13,7 +13,7 @@ from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job
 from vertex_emulator.names import Location, new_id
 from vertex_emulator.replicas.executor import Executor
-from vertex_emulator.replicas.resources import Host
+from vertex_emulator.replicas.size import Host
 from vertex_emulator.scheduling.scheduler import Scheduler, WorkQueue
 
 GREEDY = "x = bytearray(b'x') * (1 << 28)"

@@ -9,7 +9,7 @@ from typing import Any
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 from vertex_emulator import event_files, usage
 from vertex_emulator.api.faults import RequestFaults
-from vertex_emulator.api.runs import is_clock_set, read_clock
+from vertex_emulator.api.schedule_loop import is_clock_set, read_clock
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import RUNNING, Job, requested_replicas

@@ -17,7 +17,7 @@ from vertex_emulator.filters import Filter
 from vertex_emulator.http.responses import malformed_name, not_found
 from vertex_emulator.names import Location, new_id
 from vertex_emulator.replicas.executor import Executor
-from vertex_emulator.resources import api_state, job_json, job_times, operation_json, pipeline_json
+from vertex_emulator.representation import api_state, job_json, job_times, operation_json, pipeline_json
 from vertex_emulator.scheduling import lifecycle
 from vertex_emulator.times import parse_time
 

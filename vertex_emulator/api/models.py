@@ -20,7 +20,7 @@ from vertex_emulator.errors import ApiError, InvalidBucketUri, ModelUploadReject
 from vertex_emulator.gcs.files import BucketTree, FolderCopier
 from vertex_emulator.http.responses import invalid_argument, malformed_name, not_found
 from vertex_emulator.names import Location, parse_model
-from vertex_emulator.resources import EXPORT_FORMAT, model_json, operation_json
+from vertex_emulator.representation import EXPORT_FORMAT, model_json, operation_json
 from vertex_emulator.times import format_time, now_ns
 
 _ID_AND_ALIAS = re.compile(r"[a-z0-9_][a-z0-9_-]{0,62}(@[a-zA-Z0-9-]{1,128})?")

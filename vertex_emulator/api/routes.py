@@ -21,7 +21,7 @@ from vertex_emulator.api.jobs import JobService
 from vertex_emulator.api.lists import ListRequest
 from vertex_emulator.api.logging import LogService
 from vertex_emulator.api.models import ModelService, OperationService
-from vertex_emulator.api.runs import ScheduleLoop
+from vertex_emulator.api.schedule_loop import ScheduleLoop
 from vertex_emulator.api.schedules import ScheduleService
 from vertex_emulator.api.tensorboards import ID_PARAMETERS, TensorboardService
 from vertex_emulator.api.uploads import JobUploads
@@ -34,7 +34,7 @@ from vertex_emulator.http.requests import read_json, read_query, run_in_thread, 
 from vertex_emulator.http.responses import JSON_TYPE
 from vertex_emulator.names import BOARD_COLLECTIONS, BOARD_PATTERNS, ID_PATTERN, LOCATION_PATTERN, Location, with_number
 from vertex_emulator.replicas.executor import Executor
-from vertex_emulator.resources import with_api_version, with_enum_numbers
+from vertex_emulator.representation import with_api_version, with_enum_numbers
 from vertex_emulator.secrets import SecretValues
 
 _LOCATION = "/{location:location}"

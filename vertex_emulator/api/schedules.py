@@ -12,7 +12,7 @@ from vertex_api.schedules import ScheduledJob, ScheduleRequest
 from vertex_api.types import Message
 from vertex_api.validation.shape import FieldProblem, canonicalize
 from vertex_emulator.api.jobs import JobService
-from vertex_emulator.api.runs import (
+from vertex_emulator.api.schedule_loop import (
     CLOCK_SETTING,
     begin_due,
     begin_until,

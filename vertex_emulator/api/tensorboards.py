@@ -22,7 +22,7 @@ from vertex_emulator.database.tensorboards import BoardResource
 from vertex_emulator.errors import ApiError
 from vertex_emulator.http.responses import invalid_argument, malformed_name
 from vertex_emulator.names import BOARD_COLLECTIONS, BOARD_PATTERNS, new_id, with_number
-from vertex_emulator.resources import operation_json
+from vertex_emulator.representation import operation_json
 from vertex_emulator.times import format_time
 
 # Discovery document, WriteTensorboardRunDataRequest and BatchCreateTensorboardRunsRequest.

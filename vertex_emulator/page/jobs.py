@@ -23,7 +23,7 @@ from vertex_emulator.errors import ApiError, ExecutorUnavailable
 from vertex_emulator.gcs.files import BucketTree
 from vertex_emulator.page import plots
 from vertex_emulator.replicas.executor import Executor
-from vertex_emulator.resources import api_state, job_json, pipeline_json, time_fields
+from vertex_emulator.representation import api_state, job_json, pipeline_json, time_fields
 
 PAGE_SIZE = 100
 _MAX_SCANNED = 2000  # of a search that finds little, so that the database is not held for long

@@ -14,7 +14,7 @@ from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import Job, Trial
 from vertex_emulator.errors import ApiError
 from vertex_emulator.event_files import LogFolder
-from vertex_emulator.resources import job_json, time_fields
+from vertex_emulator.representation import job_json, time_fields
 
 if TYPE_CHECKING:
     from vertex_emulator.curves import Curve, CurveCache, CurveReader

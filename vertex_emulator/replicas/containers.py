@@ -11,7 +11,7 @@ from vertex_api.jobspec import EGRESS, LOG_LIMIT_MB, PIDS_LIMIT
 from vertex_emulator.database.records import Replica
 from vertex_emulator.errors import NetworkUnavailable
 from vertex_emulator.replicas import daemon
-from vertex_emulator.replicas.resources import Limits
+from vertex_emulator.replicas.size import Limits
 from vertex_emulator.replicas.spec import ReplicaSpec
 from vertex_emulator.times import parse_time
 

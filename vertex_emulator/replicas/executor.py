@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from vertex_emulator.database.records import Replica
 from vertex_emulator.database.usage import Usage
 from vertex_emulator.errors import ReplicaCannotStart
-from vertex_emulator.replicas import containers, daemon, logs, resources, streams, usage
+from vertex_emulator.replicas import containers, daemon, logs, size, streams, usage
 from vertex_emulator.replicas.containers import LABEL, ContainerSettings, ReplicaStatus
 from vertex_emulator.replicas.daemon import Images
 from vertex_emulator.replicas.firewall import Firewall, forget_mac_address
 from vertex_emulator.replicas.logs import LogLine
 from vertex_emulator.replicas.remains import Remains
-from vertex_emulator.replicas.resources import Host
+from vertex_emulator.replicas.size import Host
 from vertex_emulator.replicas.spec import ReplicaSpec
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Executor:
         """The machine that containers run on."""
         if self._host is None:
             docker_info = self._call(lambda client: client.info())
-            self._host = Host.parse(docker_info, resources.nvidia_gpus())
+            self._host = Host.parse(docker_info, size.nvidia_gpus())
         return self._host
 
     def ensure_image(self, job_id: str, image: str) -> bool:

@@ -13,7 +13,7 @@ from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.errors import InvalidBucketUri, ReplicaCannotStart
 from vertex_emulator.gcs.files import ROOT, BucketTree, split_uri
-from vertex_emulator.replicas import debugger, mounts, resources
+from vertex_emulator.replicas import debugger, mounts, size
 from vertex_emulator.replicas.environment import (
     METRIC_FOLDER,
     ContainerTexts,
@@ -23,7 +23,7 @@ from vertex_emulator.replicas.environment import (
     service_variables,
 )
 from vertex_emulator.replicas.mounts import Mount
-from vertex_emulator.replicas.resources import Host, Limits
+from vertex_emulator.replicas.size import Host, Limits
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def build(
         cluster_name=hostname(job.id, replica.pool, replica.index),
         mounts=[*mounted, *injection.mounts, *home.mounts],
         peers=[hostname(job.id, peer.pool, peer.index) for peer in job.requested_replicas],
-        limits=resources.limits(pool.get("machineSpec", {}), host, turn),
+        limits=size.limits(pool.get("machineSpec", {}), host, turn),
         python_path=injection.python_path,
         hosts=home.hosts,
     )

@@ -14,7 +14,7 @@ from vertex_emulator.database.jobs import LAUNCH_TEXTS
 from vertex_emulator.database.records import FAILED, PENDING, QUEUED, RUNNING, SUCCEEDED, Ending, Job, Replica
 from vertex_emulator.errors import ImageUnavailable, ReplicaCannotStart
 from vertex_emulator.gcs.files import BucketTree
-from vertex_emulator.replicas import logs, resources, spec
+from vertex_emulator.replicas import logs, size, spec
 from vertex_emulator.replicas.executor import Executor
 from vertex_emulator.replicas.logs import LogLine, SavedLog
 from vertex_emulator.replicas.spec import Home
@@ -128,7 +128,7 @@ class Reconciler:
         # The executor reports each exit, also one before this moment.
         return 0.0 if job.fault is not None else (outcome.deadline(job) - now_ns()) / 10**9
 
-    def _record_running(self, job: Job, host: resources.Host, note: str) -> None:
+    def _record_running(self, job: Job, host: size.Host, note: str) -> None:
         """Record that the replicas run, unless the job has been ended meanwhile."""
         with self.database.write() as transaction:
             current = transaction.jobs.get(job.id)
@@ -137,7 +137,7 @@ class Reconciler:
                     transaction.jobs.log(job.id, "Job is running.")
                 if current.started is None:
                     for text in (
-                        *resources.warnings(job.spec["jobSpec"]["workerPoolSpecs"], host),
+                        *size.warnings(job.spec["jobSpec"]["workerPoolSpecs"], host),
                         *filter(None, [note]),
                     ):
                         transaction.jobs.log(job.id, text, "WARNING")

@@ -11,7 +11,7 @@ from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.database.usage import Usage
 from vertex_emulator.errors import EmulatorError
-from vertex_emulator.replicas import resources
+from vertex_emulator.replicas import size
 from vertex_emulator.replicas.containers import ReplicaStatus
 from vertex_emulator.replicas.executor import Executor
 
@@ -75,7 +75,7 @@ class Meter:
         for replica in [replica for replica, status in statuses.items() if status.out_of_memory]:
             known = used.get(replica, _NOTHING)
             pool = job.spec["jobSpec"]["workerPoolSpecs"][replica.pool]
-            limit = known.memory_limit or resources.limits(pool.get("machineSpec", {}), self.executor.host(), 0).memory
+            limit = known.memory_limit or size.limits(pool.get("machineSpec", {}), self.executor.host(), 0).memory
             used[replica] = replace(known, peak_memory=limit or known.peak_memory, memory_limit=limit or 0)
         return used
 

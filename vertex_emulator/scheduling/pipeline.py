@@ -21,7 +21,7 @@ from vertex_emulator.database.records import FAILED, PENDING, RUNNING, SUCCEEDED
 from vertex_emulator.errors import InvalidBucketUri, ModelUploadRejected
 from vertex_emulator.gcs.files import BucketTree
 from vertex_emulator.names import new_id
-from vertex_emulator.resources import job_json
+from vertex_emulator.representation import job_json
 from vertex_emulator.scheduling import failures, lifecycle
 from vertex_emulator.times import now_ns
 

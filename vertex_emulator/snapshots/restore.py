@@ -23,7 +23,7 @@ from vertex_emulator.gcs import metadata
 from vertex_emulator.gcs.files import ROOT, BucketTree, join_uri
 from vertex_emulator.gcs.metadata import Metadata, MetadataDatabase
 from vertex_emulator.removal import remove_tree
-from vertex_emulator.resources import job_json, model_json, operation_json, pipeline_json, trial_json
+from vertex_emulator.representation import job_json, model_json, operation_json, pipeline_json, trial_json
 from vertex_emulator.snapshots import archive as archives
 from vertex_emulator.snapshots.archive import (
     BUCKETS_PREFIX,

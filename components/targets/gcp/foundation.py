@@ -11,11 +11,11 @@ from vertex_api.names import location_name
 from vertex_api.schedules import ScheduleRequest
 
 from ...jobs.ledger import LEDGER_NAME, Ledger
-from ...plan.program import Program
+from ...plan.programmed import Program
 from ...plan.training import Defaults
 from ...runtime.target import CLOUD_PREFIX
 from ...schedules.component import schedule_id_prefix
-from ...schedules.resources import ScheduleStatus
+from ...schedules.provider import ScheduleStatus
 from ...schema.formats import SOURCE_FOLDER
 from ...settings.names import builder_account, role_id
 from ...settings.settings import Settings

@@ -18,7 +18,7 @@ from google.oauth2.credentials import Credentials
 from vertex_training import cli
 from vertex_training.doctor import cloud, command, machine
 from vertex_training.doctor.checks import allows
-from vertex_training.doctor.rules import CHECKS, PAGE, POWERS, RULES, UNNAMED, Place
+from vertex_training.doctor.findings import CHECKS, PAGE, POWERS, RULES, UNNAMED, Place
 from vertex_training.runtime.refusals import DEPLOYER
 from vertex_training.settings.offline import read_stack
 

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from vertex_training.doctor.findings import Place
 from vertex_training.doctor.needs import Needs
-from vertex_training.doctor.rules import Place
 from vertex_training.program import create_foundation
 from vertex_training.runtime.refusals import DEPLOYER
 from vertex_training.stack import Images, Jobs, Packages, Schedules, Sources

@@ -15,7 +15,7 @@ import docker
 import pytest
 from docker.models.images import Image
 from vertex_training.images.builders import Buildx, ClassicBuilder, has_plugin
-from vertex_training.images.resource import build_context
+from vertex_training.images.image import build_context
 from vertex_training.schema import shapes
 
 from tests import buildx

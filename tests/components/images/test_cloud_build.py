@@ -15,8 +15,8 @@ from vertex_training.images import cloud_build as builder
 from vertex_training.images.build_client import BUILD_ENDPOINT_VARIABLE, LOGGING_ENDPOINT_VARIABLE
 from vertex_training.images.cloud_build import CloudBuilder, source_archive
 from vertex_training.images.context import BuildContext, DockerfileContext
+from vertex_training.images.image import build_context
 from vertex_training.images.registry import GoogleRegistry
-from vertex_training.images.resource import build_context
 from vertex_training.runtime import engine
 
 from tests.standins.cloud_build import CloudBuildStandIn, cloud_build

@@ -20,8 +20,8 @@ from google.auth.exceptions import DefaultCredentialsError
 from vertex_training.errors import RegistryRefused
 from vertex_training.images import builders
 from vertex_training.images.builders import Buildx, ClassicBuilder
+from vertex_training.images.image import TrainingImageProvider, build_context
 from vertex_training.images.registry import Daemon, Registry, _report_layers, google_login, store
-from vertex_training.images.resource import TrainingImageProvider, build_context
 
 from tests import buildx
 from tests.cutting_proxy import CuttingProxy

@@ -12,7 +12,7 @@ from vertex_training.jobs.identity import LedgerRecord
 from vertex_training.jobs.provider import CustomJobProvider
 from vertex_training.plan.shared import VARIABLE
 from vertex_training.runtime.resource import Provider
-from vertex_training.schedules.resources import EmulatorScheduleProvider
+from vertex_training.schedules.provider import EmulatorScheduleProvider
 
 from tests.components.fakes import FakeClient, start_new_process
 from tests.vertex_api.jobs import custom_job, edited

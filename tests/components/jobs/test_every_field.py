@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 import yaml
+from vertex_training.jobs.job import as_submitted
 from vertex_training.jobs.provider import drifted_spec
-from vertex_training.jobs.resources import as_submitted
 from vertex_training.runtime import target
 from vertex_training.runtime.target import EmulatorLinks
 

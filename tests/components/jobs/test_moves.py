@@ -20,7 +20,7 @@ from vertex_training.jobs.inputs import REPLACING
 from vertex_training.jobs.ledger import LedgerProvider
 from vertex_training.jobs.provider import JobProvider
 from vertex_training.plan.plan import Plan
-from vertex_training.plan.program import Program
+from vertex_training.plan.programmed import Program
 from vertex_training.plan.training import Defaults
 from vertex_training.runtime import engine, holders
 from vertex_training.settings.settings import _with_former

@@ -14,7 +14,7 @@ from vertex_training.jobs.provider import (
     JobProvider,
     TrainingPipelineProvider,
 )
-from vertex_training.plan.rules import TOKEN_LABEL
+from vertex_training.plan.job_rules import TOKEN_LABEL
 from vertex_training.runtime import engine
 from vertex_training.schema.interpolation import TENSORBOARD_NAME
 

@@ -8,7 +8,7 @@ import pytest
 from vertex_training import CustomJob, HyperparameterTuningJob
 from vertex_training.errors import KNOWN_HERE, DeclarationErrors
 from vertex_training.plan.plan import Plan
-from vertex_training.plan.program import Program
+from vertex_training.plan.programmed import Program
 
 from tests.components.fakes import Ground
 from tests.components.jobs.test_provider import ARGS

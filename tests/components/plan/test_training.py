@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vertex_training.jobs.resources import as_submitted
+from vertex_training.jobs.job import as_submitted
 from vertex_training.plan.training import Defaults, Timetable, parse_spec
 
 from tests.corpus.specs import Spec, settings, specs

@@ -13,7 +13,7 @@ import pytest
 from vertex_training.cli import main
 from vertex_training.errors import BuildFailed
 from vertex_training.images.builders import failure
-from vertex_training.images.resource import TrainingImageProvider
+from vertex_training.images.image import TrainingImageProvider
 from vertex_training.plan.training import Training, parse_spec
 from vertex_training.rehearsal import report
 from vertex_training.rehearsal.rehearse import Options, rehearse, shrink

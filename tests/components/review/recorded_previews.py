@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from vertex_training.rehearsals import load
+from vertex_training.rehearsal_file import load
 from vertex_training.review.document import PreviewDocument
 from vertex_training.review.markdown import render_markdown
 from vertex_training.review.review import build_review

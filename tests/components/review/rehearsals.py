@@ -6,7 +6,7 @@
 import copy
 from typing import Any
 
-from vertex_training.rehearsals import Rehearsal
+from vertex_training.rehearsal_file import Rehearsal
 from vertex_training.review.markdown import render_markdown
 from vertex_training.review.review import Review, build_review
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 from vertex_training.review.changes import Cause, JobFinding
+from vertex_training.review.cloud import DATA_BY_TYPE, DataLoss, Grant
 from vertex_training.review.markdown import render_markdown
-from vertex_training.review.resources import DATA_BY_TYPE, DataLoss, Grant
 from vertex_training.review.review import Review, Submissions, build_review, render_json
 from vertex_training.workflow.source import workflow_source
 

@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 import pytest
-from vertex_training.review import limits
-from vertex_training.review.limits import RuleChange
+from vertex_training.review import guardrails
+from vertex_training.review.guardrails import RuleChange
 from vertex_training.review.markdown import render_markdown
 from vertex_training.review.review import Review, build_review
 from vertex_training.review.sides import plan_of
@@ -172,12 +172,12 @@ LOOSER: dict[str, tuple[Any, Any]] = {
 @pytest.mark.parametrize("rule", Guardrails.__annotations__)
 def test_each_guardrail_has_a_looser_way(rule: str) -> None:
     old, new = LOOSER[rule]
-    assert [each.change for each in limits.changes({rule: old}, {rule: new})] == ["loosened"]
-    assert [each.change for each in limits.changes({rule: new}, {rule: old})] == ["tightened"]
+    assert [each.change for each in guardrails.changes({rule: old}, {rule: new})] == ["loosened"]
+    assert [each.change for each in guardrails.changes({rule: new}, {rule: old})] == ["tightened"]
 
 
 def test_a_list_can_allow_more_and_less() -> None:
-    (change,) = limits.changes({"machineTypes": ["n1-*"]}, {"machineTypes": ["n1-standard-4", "a2-*"]})
+    (change,) = guardrails.changes({"machineTypes": ["n1-*"]}, {"machineTypes": ["n1-standard-4", "a2-*"]})
     assert change == RuleChange("machineTypes", "changed", '["n1-*"]', '["n1-standard-4", "a2-*"]') and change.is_loose
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from vertex_training.cli import main
-from vertex_training.rehearsals import to_json
+from vertex_training.rehearsal_file import to_json
 from vertex_training.review.markdown import render_markdown
 from vertex_training.review.rehearsed import RehearsedJob
 from vertex_training.review.review import MAX_LENGTH, build_review, render_json

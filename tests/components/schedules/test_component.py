@@ -10,7 +10,7 @@ import pytest
 from vertex_training import CustomJob, JobTemplate, Schedule
 from vertex_training.errors import DeclarationErrors
 from vertex_training.schedules.component import schedule_id
-from vertex_training.schedules.resources import EmulatorSchedule
+from vertex_training.schedules.provider import EmulatorSchedule
 from vertex_training.stack import RESOURCE_TYPES, Images, Packages, Schedules, Sources
 
 from tests.blocks import taken

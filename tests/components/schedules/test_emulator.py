@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 from vertex_training.errors import SubmitFailed
-from vertex_training.schedules import resources
-from vertex_training.schedules.resources import EmulatorScheduleProvider, emulator_status
+from vertex_training.schedules import provider
+from vertex_training.schedules.provider import EmulatorScheduleProvider, emulator_status
 
 POOL = {"replicaCount": 1, "containerSpec": {"imageUri": "x"}}
 BODY: dict[str, Any] = {"displayName": "a", "jobSpec": {"workerPoolSpecs": [POOL]}}
@@ -37,7 +37,7 @@ class Admin:
 @pytest.fixture
 def admin(monkeypatch: pytest.MonkeyPatch) -> Admin:
     admin = Admin()
-    monkeypatch.setattr(resources, "request", admin.send)
+    monkeypatch.setattr(provider, "request", admin.send)
     return admin
 
 

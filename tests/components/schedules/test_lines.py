@@ -7,7 +7,7 @@ from unittest import mock
 import pulumi
 import pytest
 from vertex_training.plan.training import Timetable
-from vertex_training.review.reports import show_cost, warn_of_accelerators
+from vertex_training.review.diagnostics import show_cost, warn_of_accelerators
 
 from tests.blocks import taken
 from tests.components.projects import CLOUD_INCLUDING, load, problems

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from vertex_training.runtime import engine, holders
-from vertex_training.schedules.resources import (
+from vertex_training.schedules.provider import (
     ScheduleStatusProvider,
     execution_status,
     last_run,

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from typing_extensions import is_typeddict
 from vertex_training.errors import DeclarationErrors
-from vertex_training.images.resource import DEFAULT_PLATFORM
+from vertex_training.images.image import DEFAULT_PLATFORM
 from vertex_training.schema import shapes
 from vertex_training.settings.settings import Settings
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from vertex_training.plan.plan import PERSISTENT_RESOURCE
-from vertex_training.review.reports import MAX_LINES, cost_lines
+from vertex_training.review.diagnostics import MAX_LINES, cost_lines
 from vertex_training.settings.settings import Settings
 
 from tests.components.projects import CLOUD, LOCAL, load, problems

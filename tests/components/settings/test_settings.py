@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from vertex_training.errors import ContextUnusable, DeclarationErrors
-from vertex_training.images.resource import build_context
+from vertex_training.images.image import build_context
 from vertex_training.packages import SourceDistribution
 from vertex_training.plan.plan import Plan
 from vertex_training.settings.settings import Settings

@@ -42,7 +42,7 @@ def test_a_preview_reports_program_jobs(tmp_path: Path) -> None:
 @pytest.mark.parametrize("preview", [True, False])
 def test_too_small_quotas_block_jobs_of_a_program(tmp_path: Path, preview: bool) -> None:
     granted = mock.patch(
-        "vertex_training.review.reports.fetch",
+        "vertex_training.review.diagnostics.fetch",
         lambda _project, _region, names: dict.fromkeys(names, 0),
     )
     with granted, mock.patch("pulumi.warn"), mock.patch("pulumi.log.info"), pytest.raises(QuotaInsufficient) as refused:

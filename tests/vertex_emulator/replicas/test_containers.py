@@ -16,7 +16,7 @@ from vertex_emulator.replicas import containers
 from vertex_emulator.replicas.containers import ContainerSettings, ReplicaStatus
 from vertex_emulator.replicas.executor import Executor
 from vertex_emulator.replicas.mounts import Mount
-from vertex_emulator.replicas.resources import Limits
+from vertex_emulator.replicas.size import Limits
 from vertex_emulator.replicas.spec import ReplicaSpec
 
 CHIEF = Replica(0, 0)

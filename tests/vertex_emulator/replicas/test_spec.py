@@ -10,7 +10,7 @@ from vertex_emulator.database.records import Replica, RestartHistory
 from vertex_emulator.errors import ReplicaCannotStart
 from vertex_emulator.faults import InjectedFault
 from vertex_emulator.replicas.mounts import Mount
-from vertex_emulator.replicas.resources import Host
+from vertex_emulator.replicas.size import Host
 from vertex_emulator.replicas.spec import Home, ReplicaSpec, build
 
 HOST = Host(cpus=8, memory=64 << 30, gpus=("0", "1"))

@@ -6,7 +6,7 @@ from typing import Any
 from tests.vertex_emulator.fakes import Clock, Emulator, Machine
 from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, tuning_job_spec
 from tests.vertex_emulator.scheduling.steps import mounted, reports
-from vertex_emulator.api.runs import ScheduleLoop
+from vertex_emulator.api.schedule_loop import ScheduleLoop
 from vertex_emulator.api.schedules import ScheduleService
 from vertex_emulator.database.records import Job
 from vertex_emulator.replicas.spec import ReplicaSpec

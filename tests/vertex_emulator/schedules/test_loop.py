@@ -27,7 +27,7 @@ from tests.vertex_emulator.scheduling.test_pipeline import MODEL, saves
 from vertex_api.names import CUSTOM_JOB, KINDS, ResourceName
 from vertex_api.pipelines import TUNING_TASK
 from vertex_api.schedules import fill_run_id
-from vertex_emulator.api.runs import begin_until
+from vertex_emulator.api.schedule_loop import begin_until
 from vertex_emulator.api.schedules import ScheduleService
 
 
@@ -69,7 +69,7 @@ def test_the_thread_runs_what_is_due(threaded: SchedulingEmulator) -> None:
 
 def test_the_thread_wakes_at_times(threaded: SchedulingEmulator, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1_795_312_799_900_000_000]  # a tenth of a second before 02:00
-    monkeypatch.setattr("vertex_emulator.api.runs.now_ns", lambda: now[0])
+    monkeypatch.setattr("vertex_emulator.api.schedule_loop.now_ns", lambda: now[0])
     threaded.put()
     assert threaded.get()["nextTimes"][0] == "2026-11-22T02:00:00Z"
     now[0] += 10**9  # nobody wakes the thread: it looks at the clock when its sleep ends

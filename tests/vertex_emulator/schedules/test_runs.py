@@ -134,13 +134,13 @@ def test_the_clock_never_passes_back_a_run(emulator: SchedulingEmulator) -> None
 
 
 def test_an_unset_clock_repeats_no_run(emulator: SchedulingEmulator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vertex_emulator.api.runs.now_ns", lambda: 1_795_312_800 * 10**9)
+    monkeypatch.setattr("vertex_emulator.api.schedule_loop.now_ns", lambda: 1_795_312_800 * 10**9)
     emulator.put()
     for day in (22, 23):
         emulator.move_clock(f"2026-11-{day}T12:00:00Z")
         emulator.finish_runs()
     assert emulator.schedules.unset_clock() == {"time": "2026-11-22T02:00:00Z"}
-    monkeypatch.setattr("vertex_emulator.api.runs.now_ns", lambda: 1_795_485_601 * 10**9)
+    monkeypatch.setattr("vertex_emulator.api.schedule_loop.now_ns", lambda: 1_795_485_601 * 10**9)
     emulator.finish_runs()
     assert emulator.runs() == nights(22, 24)
 

@@ -11,7 +11,7 @@ from unittest import mock
 import pulumi
 from pulumi.runtime import mocks, settings, stack
 from pulumi.runtime.proto import resource_pb2, source_pb2
-from vertex_training.plan import program as program_module
+from vertex_training.plan import programmed as program_module
 from vertex_training.targets import local
 
 _RESULTS = {

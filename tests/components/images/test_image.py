@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from vertex_training.errors import BuildFailed, DockerUnavailable
 from vertex_training.files import MAX_LISTED_FILES, listed
-from vertex_training.images import resource
+from vertex_training.images import image
 from vertex_training.images.builders import Report
 from vertex_training.images.context import BuildContext, DockerfileContext
-from vertex_training.images.resource import TrainingImageProvider, build_context
+from vertex_training.images.image import TrainingImageProvider, build_context
 
 
 class Daemon:
@@ -35,9 +35,9 @@ class Daemon:
 @pytest.fixture
 def daemon(monkeypatch: pytest.MonkeyPatch) -> Daemon:
     daemon = Daemon()
-    monkeypatch.setattr(resource.registry, "Daemon", lambda: daemon)
-    monkeypatch.setattr(resource.registry, "store", lambda uri: daemon)
-    monkeypatch.setattr(resource.builders, "build", daemon.build)
+    monkeypatch.setattr(image.registry, "Daemon", lambda: daemon)
+    monkeypatch.setattr(image.registry, "store", lambda uri: daemon)
+    monkeypatch.setattr(image.builders, "build", daemon.build)
     return daemon
 
 
@@ -176,8 +176,8 @@ def test_a_remote_builder_builds_without_docker(props: dict[str, Any], monkeypat
             built.append((tagged_uri, context.secret_ids))
             return "sha256:remote"
 
-    monkeypatch.setattr(resource, "CloudBuilder", Builder)
-    monkeypatch.setattr(resource.registry.GoogleRegistry, "digest", lambda self, uri: digests.get(uri))
+    monkeypatch.setattr(image, "CloudBuilder", Builder)
+    monkeypatch.setattr(image.registry.GoogleRegistry, "digest", lambda self, uri: digests.get(uri))
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere")
     secrets = {"token": "projects/p/secrets/pip/versions/1"}
     context = build_context(Path.cwd(), {"context": "trainer", "secrets": secrets})
@@ -198,8 +198,8 @@ def test_google_registries_need_no_docker(props: dict[str, Any], monkeypatch: py
         def digest(self, uri: str) -> str:
             raise DockerUnavailable("none")
 
-    monkeypatch.setattr(resource.registry, "store", lambda uri: NoDocker())
-    monkeypatch.setattr(resource.registry.GoogleRegistry, "digest", lambda self, uri: "sha256:1")
+    monkeypatch.setattr(image.registry, "store", lambda uri: NoDocker())
+    monkeypatch.setattr(image.registry.GoogleRegistry, "digest", lambda self, uri: "sha256:1")
     uri = "europe-west4-docker.pkg.dev/acme/team/digits:1"
     assert TrainingImageProvider().read("id", {**props, "uri": uri}).outs["digest"] == "sha256:1"
     with pytest.raises(DockerUnavailable):

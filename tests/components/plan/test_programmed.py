@@ -16,9 +16,9 @@ from vertex_training.data.lock import LockedData
 from vertex_training.errors import KNOWN_HERE, DeclarationErrors
 from vertex_training.plan.guardrails import FIGURES, LIMITS
 from vertex_training.plan.plan import Plan, Totals
-from vertex_training.plan.program import Program
+from vertex_training.plan.programmed import Program
 from vertex_training.plan.training import LIFECYCLE, NOT_KNOWN, Training
-from vertex_training.review.reports import cost_lines, schedule_lines
+from vertex_training.review.diagnostics import cost_lines, schedule_lines
 from vertex_training.schema import shapes
 from vertex_training.settings.settings import Settings
 

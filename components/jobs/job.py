@@ -23,8 +23,8 @@ from .. import providers
 from ..data.lock import LockedData
 from ..errors import DeclarationErrors
 from ..plan.arguments import checked
-from ..plan.program import Foundation, default_foundation
-from ..plan.rules import expand_name
+from ..plan.job_rules import expand_name
+from ..plan.programmed import Foundation, default_foundation
 from ..plan.training import Defaults, Training, place
 from ..runtime.resource import DynamicResource, has_output, when_known
 from ..schema import formats, interpolation, shapes

@@ -15,16 +15,16 @@ from vertex_api.names import join_names
 from .. import files, providers
 from ..errors import BuildFailed, DockerUnavailable, FileNameUnusable
 from ..plan.arguments import checked, read_arguments
-from ..plan.program import Foundation, default_foundation
+from ..plan.programmed import Foundation, default_foundation
 from ..plan.training import place
 from ..runtime.resource import DynamicResource, Provider, formerly
 from ..schema import shapes
 from ..schema.formats import image_name_problem
 from . import builders, registry
+from .autopackage import PackageContext
 from .cloud_build import CloudBuilder
 from .context import BuildContext, DockerfileContext
 from .declaration import built_violations, cloud_build_input
-from .package import PackageContext
 
 TrainingImageArgs = shapes.Image
 """The keys of an image, as a TypedDict; docs/configuration.md#images describes them."""

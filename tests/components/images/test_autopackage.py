@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from vertex_training.images.package import PACKAGE_FOLDER, PackageContext, Recipe
-from vertex_training.images.resource import build_context
+from vertex_training.images.autopackage import PACKAGE_FOLDER, PackageContext, Recipe
+from vertex_training.images.image import build_context
 from vertex_training.schema import shapes
 
 from tests.components.projects import INCLUDING, load, problems, write

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vertex_training.rehearsals import RehearsalUnreadable, load, to_json
+from vertex_training.rehearsal_file import RehearsalUnreadable, load, to_json
 
 WHOLE: dict[str, Any] = {
     "version": 1,

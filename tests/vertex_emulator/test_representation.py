@@ -7,7 +7,7 @@ from tests.vertex_emulator.jobs import LOCATION, custom_job, tuning_job, tuning_
 from vertex_api.names import TRAINING_PIPELINE
 from vertex_api.pipelines import TUNING_TASK
 from vertex_emulator.database.records import CANCELLED, FAILED, SUCCEEDED, Ending, PipelineProgress, Trial
-from vertex_emulator.resources import job_json, pipeline_json
+from vertex_emulator.representation import job_json, pipeline_json
 
 SECOND = 10**9
 

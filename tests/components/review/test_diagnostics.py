@@ -12,7 +12,7 @@ import yaml
 from vertex_training.errors import DeclarationErrors
 from vertex_training.plan.plan import Plan
 from vertex_training.plan.training import Training
-from vertex_training.review.reports import MAX_LINES, accelerator_lines, cost_lines, shortage_line
+from vertex_training.review.diagnostics import MAX_LINES, accelerator_lines, cost_lines, shortage_line
 from vertex_training.settings.settings import Settings
 
 from tests.blocks import taken

@@ -2,8 +2,8 @@
 
 import pytest
 
-from vertex_emulator.replicas import resources
-from vertex_emulator.replicas.resources import Host, Limits
+from vertex_emulator.replicas import size
+from vertex_emulator.replicas.size import Host, Limits
 
 GB = 1 << 30
 WORKSTATION = Host(cpus=16, memory=64 * GB, gpus=("0", "1", "2"))
@@ -16,41 +16,41 @@ def machine(name: str, gpus: int = 0) -> dict[str, object]:
 
 
 def test_smaller_machine_gets_its_own_size() -> None:
-    given = resources.limits(machine("n1-standard-4"), WORKSTATION, turn=0)
+    given = size.limits(machine("n1-standard-4"), WORKSTATION, turn=0)
     assert given == Limits(cpus=4, memory=15 * GB, shared_memory=15 * GB // 2)
-    assert resources.warnings([{"machineSpec": machine("n1-standard-4")}], WORKSTATION) == []
+    assert size.warnings([{"machineSpec": machine("n1-standard-4")}], WORKSTATION) == []
 
 
 def test_larger_machine_leaves_memory_to_host() -> None:
-    given = resources.limits(machine("n1-standard-64"), LAPTOP, turn=0)
+    given = size.limits(machine("n1-standard-64"), LAPTOP, turn=0)
     assert given == Limits(cpus=None, memory=14 * GB, shared_memory=7 * GB)
 
 
 def test_machine_type_shortfall_is_warned_about_once() -> None:
     pools = [{"machineSpec": machine("n1-standard-64")}, {}, {"machineSpec": machine("n1-standard-64")}]
-    assert resources.warnings(pools, LAPTOP) == [
+    assert size.warnings(pools, LAPTOP) == [
         "n1-standard-64 has 64 vCPUs and 240 GB of memory; this machine gives a replica 2 and 14 GB."
     ]
 
 
 def test_all_processors_of_host_need_no_limit() -> None:
-    assert resources.limits(machine("n1-standard-16"), WORKSTATION, turn=0).cpus is None
+    assert size.limits(machine("n1-standard-16"), WORKSTATION, turn=0).cpus is None
 
 
 def test_without_machine_type_pool_gets_host() -> None:
-    assert resources.limits({}, LAPTOP, turn=0) == Limits(memory=14 * GB, shared_memory=7 * GB)
-    assert resources.warnings([{}], LAPTOP) == []
+    assert size.limits({}, LAPTOP, turn=0) == Limits(memory=14 * GB, shared_memory=7 * GB)
+    assert size.warnings([{}], LAPTOP) == []
 
 
 def test_kernel_without_limits_causes_warning() -> None:
     rootless = Host(cpus=16, memory=64 * GB, can_limit_cpus=False, can_limit_memory=False)
-    assert resources.limits(machine("n1-standard-4"), rootless, turn=0) == Limits(shared_memory=15 * GB // 2)
-    (line,) = resources.warnings([{"machineSpec": machine("n1-standard-4")}], rootless)
+    assert size.limits(machine("n1-standard-4"), rootless, turn=0) == Limits(shared_memory=15 * GB // 2)
+    (line,) = size.warnings([{"machineSpec": machine("n1-standard-4")}], rootless)
     assert "cannot limit memory" in line
 
 
 def test_parallel_replicas_take_gpus_in_circle() -> None:
-    given = [resources.limits(machine("n1-standard-4", gpus=2), WORKSTATION, turn).gpus for turn in range(3)]
+    given = [size.limits(machine("n1-standard-4", gpus=2), WORKSTATION, turn).gpus for turn in range(3)]
     assert given == [("0", "1"), ("2", "0"), ("1", "2")]
 
 
@@ -63,15 +63,15 @@ def test_parallel_replicas_take_gpus_in_circle() -> None:
 )
 def test_missing_gpus_are_warned_about(host: Host, gpus: tuple[str, ...], said: str) -> None:
     spec = machine("n1-highcpu-16", gpus=4)
-    assert resources.limits(spec, host, turn=0).gpus == gpus
-    assert said in resources.warnings([{"machineSpec": spec}], host)
+    assert size.limits(spec, host, turn=0).gpus == gpus
+    assert said in size.warnings([{"machineSpec": spec}], host)
 
 
 @pytest.mark.parametrize("name", ["cloud-tpu", "ct5lp-hightpu-4t", "tpu7x-standard-4t"])
 def test_tpu_is_always_reported_missing(name: str) -> None:
     spec = {"machineType": name, "acceleratorType": "TPU_V3", "acceleratorCount": 8}
-    assert resources.limits(spec, WORKSTATION, turn=0).gpus == ()
-    assert f"{name}: this machine has no TPU; the replica runs without one." in resources.warnings(
+    assert size.limits(spec, WORKSTATION, turn=0).gpus == ()
+    assert f"{name}: this machine has no TPU; the replica runs without one." in size.warnings(
         [{"machineSpec": spec}], WORKSTATION
     )
 
