@@ -2,7 +2,7 @@
 
 import argparse
 
-from benchmarks import context, database, gcloud, logs, overhead, pulumi, review, runs, search
+from benchmarks import context, database, gcloud, logs, overhead, pulumi, review, runs, search, transports
 
 _SECTIONS = {
     "context": context.rows,
@@ -16,6 +16,7 @@ _SECTIONS = {
     "database": database.rows,
     "gcloud": gcloud.rows,
     "search": search.rows,
+    "transports": transports.rows,
 }
 
 parser = argparse.ArgumentParser("python -m benchmarks", description="Measure against other tools, side by side.")

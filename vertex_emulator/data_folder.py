@@ -36,8 +36,8 @@ class DataFolder:
         self.token = root / "token"  # for whoever the system cannot identify as this user
         self.secrets = root / emulator.SECRETS  # values of Secret Manager, which a stack writes
         self.stand_ins = root / emulator.STAND_INS  # of services that the emulator does not have, which a stack writes
-        self.certificate = root / "certificate.pem"  # of Google's names, for containers; with its key
-        self.trusted = root / "trusted.pem"  # what containers trust, the authority of that certificate included
+        self.certificate = root / "server.pem"  # of Google's names and this machine's; with its key
+        self.trusted = root / "trusted.pem"  # what its programs trust, the authority of that certificate included
         self.declarations = root / emulator.DECLARATIONS  # where jobs are declared, which a stack writes
         self.buckets = root / "gcs"  # `/gcs` in containers
         self.object_metadata = root / "objects.db"  # content types and custom metadata, which containers do not see

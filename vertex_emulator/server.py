@@ -135,7 +135,11 @@ class Server(HttpServer):
         secured = SecurityMiddleware(app, __version__, Access(token), host if allow_remote else None)
         application = Returning(translator, self._door, secured)
         super().__init__(
-            application, Limits().within(files), translator.relay_own, timeout_graceful_shutdown=int(_STOP_SECONDS)
+            application,
+            Limits().within(files),
+            translator.relay_own,
+            tls=authority.context,
+            timeout_graceful_shutdown=int(_STOP_SECONDS),
         )
 
     def serve_until_stopped(self) -> None:

@@ -14,6 +14,7 @@ from google.cloud import storage
 from tests.clients.environment import snippet, variables
 from tests.clients.preloaded_gcloud import PreloadedGcloud
 from tests.vertex_emulator.running import RunningEmulator
+from vertex_emulator.testing.project import trusting
 
 # The first process of a container ignores SIGTERM unless it handles it.
 IDLE = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(1)); signal.pause()"
@@ -24,7 +25,8 @@ Gcloud = Callable[..., subprocess.CompletedProcess[str]]
 def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEmulator]:
     """One emulator for all clients."""
     emulator = RunningEmulator(tmp_path_factory.mktemp("clients") / "it's data")
-    yield emulator
+    with trusting(emulator.data):
+        yield emulator
     emulator.close()
 
 

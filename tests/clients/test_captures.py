@@ -32,8 +32,8 @@ print(json.dumps({"own": own, "name": name, "both": [socket.gethostbyname(own), 
 def client(emulator: RunningEmulator) -> Any:
     from google.cloud import aiplatform_v1  # here because that takes a second, in each process that collects tests
 
-    options = {"api_endpoint": emulator.url}
-    return aiplatform_v1.JobServiceClient(transport="rest", credentials=AnonymousCredentials(), client_options=options)
+    options = {"api_endpoint": emulator.url.removeprefix("http://")}
+    return aiplatform_v1.JobServiceClient(credentials=AnonymousCredentials(), client_options=options)
 
 
 @pytest.fixture(scope="module")

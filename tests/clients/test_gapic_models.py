@@ -1,4 +1,4 @@
-"""Google's generated clients of pipelines and models over REST, on v1 and v1beta1."""
+"""Google's generated clients of pipelines and models in their default transport, on v1 and v1beta1."""
 
 from types import ModuleType
 from typing import Any
@@ -14,7 +14,8 @@ from vertex_api.pipelines import CUSTOM_TASK
 
 def connected(client: Any, emulator: RunningEmulator) -> Any:
     """A client that finds its endpoint as Google's documentation of client_options says."""
-    return client(transport="rest", credentials=AnonymousCredentials(), client_options={"api_endpoint": emulator.url})
+    address = emulator.url.removeprefix("http://")
+    return client(credentials=AnonymousCredentials(), client_options={"api_endpoint": address})
 
 
 def model(api: ModuleType, name: str) -> Any:

@@ -16,6 +16,7 @@ from tests.clients.environment import snippet, variables
 from tests.vertex_emulator.running import PARENT, RunningEmulator, absent, command
 from vertex_api.client import Client
 from vertex_api.names import CUSTOM_JOB
+from vertex_emulator.testing.project import trusting
 
 BLIND = """
 import sys
@@ -30,7 +31,8 @@ sys.exit(main())
 def blind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEmulator]:
     """An emulator that cannot tell users apart."""
     emulator = RunningEmulator(tmp_path_factory.mktemp("blind") / "data", program=("-c", BLIND))
-    yield emulator
+    with trusting(emulator.data):
+        yield emulator
     emulator.http.headers["Authorization"] = f"Bearer {read_token(emulator)}"
     emulator.close()
 
@@ -71,11 +73,12 @@ def test_sdk_sends_the_token_of_the_printed_lines(blind: RunningEmulator, monkey
     assert names["aiplatform"].CustomJob.list() == []
 
 
-def test_exec_sends_the_token_for_unmodified_programs(blind: RunningEmulator) -> None:
-    program = """
+@pytest.mark.parametrize("transport", ["grpc", "rest"])
+def test_exec_sends_the_token_for_unmodified_programs(blind: RunningEmulator, transport: str) -> None:
+    program = f"""
 from google.cloud import aiplatform, storage
-aiplatform.init(project="local", location="us-central1")
-print(aiplatform.CustomJob.list(), storage.Client().create_bucket("by-exec").exists())
+aiplatform.init(project="local", location="us-central1", api_transport={transport!r})
+print(aiplatform.CustomJob.list(), storage.Client().create_bucket("by-exec-{transport}").exists())
 """
     done = command("exec", data=blind.data, after=["--", sys.executable, "-c", program])
     assert (done.returncode, done.stdout) == (0, "[] True\n"), done.stderr

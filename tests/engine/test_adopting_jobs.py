@@ -23,8 +23,8 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud import aiplatform
 
 where, job, options = json.loads(sys.argv[1])
-emulator = {"api_endpoint": os.environ["STORAGE_EMULATOR_HOST"], "api_transport": "rest"}
-aiplatform.init(**where, **emulator, credentials=AnonymousCredentials())
+address = os.environ["VERTEX_EMULATOR_ADDRESS"]
+aiplatform.init(**where, api_endpoint=address, credentials=AnonymousCredentials())
 submitted = aiplatform.CustomJob(**job)
 submitted.submit(**options)
 print(submitted.resource_name)

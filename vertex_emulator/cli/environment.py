@@ -22,16 +22,18 @@ from vertex_emulator.cli.output import note
 from vertex_emulator.clients import endpoints
 from vertex_emulator.data_folder import DataFolder, require_endpoint
 from vertex_emulator.errors import CommandNotRun, EmulatorError
+from vertex_emulator.inside.authority import ADDRESSES, GRPC, NAMES, REQUESTS, Authority
 from vertex_emulator.times import now_ns, parse_time
 
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _OF_TERMINALS = (signal.SIGINT, signal.SIGQUIT)
+_PROXIES = ("http", "https", "grpc")
 # The Python SDK reads no variable for its endpoint (google-cloud-aiplatform 2.x, initializer.py).
 _PYTHON = """\
 {imports}
 from google.cloud import aiplatform
 aiplatform.init(project={project!r}, location={region!r}, staging_bucket="gs://staging",
-                api_endpoint={url!r}, api_transport="rest", credentials={credentials})"""
+                {endpoint}, credentials={credentials})"""
 _ANONYMOUS = ("from google.auth.credentials import AnonymousCredentials", "AnonymousCredentials()")
 _TOKEN = (
     "from pathlib import Path\nfrom google.oauth2.credentials import Credentials",
@@ -55,16 +57,30 @@ def render(root: Path, project: str, region: str, as_json: bool = False, has_pag
         yield f"export {name}={shlex.quote(value)}"
     yield "# Google's Python SDK reads no endpoint from the environment (`vertex-emulator exec` sets it all the same):"
     imports, credentials = _TOKEN if token_file else _ANONYMOUS
-    values = {"imports": imports, "credentials": credentials.format(token_file)}
-    for line in _PYTHON.format(project=project, region=region, url=endpoint.url, **values).splitlines():
+    arguments = ", ".join(f"{name}={value!r}" for name, value in sdk_endpoint(endpoint).items())
+    values = {"imports": imports, "credentials": credentials.format(token_file), "endpoint": arguments}
+    for line in _PYTHON.format(project=project, region=region, **values).splitlines():
         yield f"#   {line}"
     if token and has_page_link:
         yield f"# The page, for your browser only: {endpoint.url}/?{urlencode({'token': token})}"
 
 
+def grpc_address(endpoint: Address) -> str | None:
+    """Return where clients of gRPC find an emulator: a host that its certificate is for, and the port; None without."""
+    host = urlsplit(endpoint.url).hostname
+    return endpoint.url.removeprefix("http://") if host in (*NAMES, *ADDRESSES) else None
+
+
+def sdk_endpoint(endpoint: Address) -> dict[str, str]:
+    """Return the arguments of `aiplatform.init` that lead to an emulator: over gRPC, if its certificate is for it."""
+    address = grpc_address(endpoint)
+    return {"api_endpoint": address} if address else {"api_endpoint": endpoint.url, "api_transport": "rest"}
+
+
 def variables(endpoint: Address, root: Path, project: str, region: str) -> dict[str, str]:
     """Return the variables by which gcloud and Google's libraries find the emulator that serves a data folder."""
-    DataFolder(root.absolute()).check_gcloud()
+    data = DataFolder(root.absolute())
+    data.check_gcloud()
     url, token_file = endpoint.url, endpoint.token_file
     authorization = (
         {"CLOUDSDK_AUTH_ACCESS_TOKEN_FILE": token_file} if token_file else {"CLOUDSDK_AUTH_DISABLE_CREDENTIALS": "true"}
@@ -73,18 +89,30 @@ def variables(endpoint: Address, root: Path, project: str, region: str) -> dict[
     found = {
         **endpoints(url),
         **authorization,
-        "CLOUDSDK_CONFIG": str(DataFolder(root.absolute()).gcloud),
+        "CLOUDSDK_CONFIG": str(data.gcloud),
         "CLOUDSDK_CORE_PROJECT": project,
         "CLOUDSDK_AI_REGION": region,
         "CLOUDSDK_CORE_DISABLE_PROMPTS": "1",
         "GOOGLE_CLOUD_PROJECT": project,
         "GOOGLE_CLOUD_REGION": region,
+        "VERTEX_EMULATOR_ADDRESS": grpc_address(endpoint) or "",
     }
+    if found["VERTEX_EMULATOR_ADDRESS"]:
+        # gRPC does without a file that is gone, when the shell has outlived the data folder.
+        found[GRPC] = str(Authority(data.certificate, data.trusted).bundle())
     proxies = getproxies()
-    if "http" in proxies and not proxy_bypass(host):
+    if not proxies.keys().isdisjoint(_PROXIES) and not proxy_bypass(host):
         direct = ",".join(part for part in (proxies.get("no"), host) if part)
         found |= {"NO_PROXY": direct, "no_proxy": direct}
     return found
+
+
+def trusting(found: Mapping[str, str]) -> dict[str, str]:
+    """Return variables of `variables`, with that by which clients of REST trust the emulator's certificate, too.
+
+    These fail without the file, so it is for programs that end before the data folder does.
+    """
+    return {**found, **({REQUESTS: found[GRPC]} if GRPC in found else {})}
 
 
 def execute(root: Path, project: str, region: str, command: Sequence[str]) -> int:
@@ -107,7 +135,7 @@ def execute(root: Path, project: str, region: str, command: Sequence[str]) -> in
     with SignalForwarding() as signals, _running(data) as endpoint:
         environment = {
             **os.environ,
-            **variables(endpoint, data.root, project, region),
+            **trusting(variables(endpoint, data.root, project, region)),
             "VERTEX_EMULATOR_DATA": str(data.root),
             "PYTHONPATH": os.pathsep.join(filter(None, [startup_folder, os.environ.get("PYTHONPATH")])),
         }

@@ -91,12 +91,15 @@ def _serve(options: Namespace) -> int:
     given = {name: value for name in _CONTAINER_OPTIONS if (value := getattr(options, name)) is not None}
 
     def print_environment() -> None:
-        """Print what to export, once the emulator answers."""
-        with contextlib.suppress(BrokenPipeError):
+        with contextlib.suppress(BrokenPipeError, EmulatorError):  # it may have been stopped meanwhile
             for line in _environment(options, has_page_link=False):
                 print(line, flush=True)
 
-    serve(options.data, options.host, options.port, options.allow_remote, given, print_environment)
+    def on_ready() -> None:
+        """Print what to export, once the emulator answers; the first time, its certificate is made for that."""
+        threading.Thread(target=print_environment, daemon=True, name="print").start()
+
+    serve(options.data, options.host, options.port, options.allow_remote, given, on_ready)
     _leave_threads()
     return 0
 

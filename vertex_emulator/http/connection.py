@@ -12,11 +12,13 @@ import os
 import re
 import resource
 import socket
+import ssl
 import struct
 import sys
 import time
+from asyncio.sslproto import SSLProtocol
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -25,6 +27,8 @@ import uvicorn
 from h11 import LocalProtocolError
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from vertex_emulator.errors import StartError
 
 PEER_USER = "peer_user"
 """The key of a connection's user id in `scope["state"]`."""
@@ -36,6 +40,8 @@ MEMORY = "memory"
 """The key in `scope["state"]` of a dict in which an application keeps what it knows of a connection until its end."""
 HTTP2 = b"PRI * HTTP/2.0"
 """How a connection of HTTP/2 begins without an upgrade (RFC 9113, 3.4)."""
+_HANDSHAKE = b"\x16"
+"""How a connection of TLS begins (RFC 8446, 5.1), and no method of HTTP."""
 _OPTIONS: Mapping[str, Any] = {
     "ws": "none",
     "lifespan": "off",
@@ -84,15 +90,22 @@ class Limits:
     """From the beginning of an unknown connection to the end of its first answer."""
     idle_seconds: float = 10.0
     """From one answer on an unknown connection to the end of the next."""
+    relay_seconds: float = 60.0
+    """From the beginning of a relay to an unknown connection's first admitted call, which may be the first of all."""
 
     def within(self, files: int) -> "Limits":
         """These limits in a process that may open so many files, of which it needs most for other things."""
         connections = min(self.connections, max(16, files // 4))
-        return Limits(connections, min(self.unknown, connections // 2), self.first_seconds, self.idle_seconds)
+        return replace(self, connections=connections, unknown=min(self.unknown, connections // 2))
 
 
 class Relay(Protocol):
-    """The other side of a connection of HTTP/2, which this server hands on as it is."""
+    """The other side of a connection of HTTP/2, which this server hands on as it is.
+
+    Unless it `is_checked`, whoever has opened it has to be admitted in time.
+    """
+
+    is_checked: bool
 
     def send(self, data: bytes) -> None: ...
     def pause(self) -> None: ...
@@ -107,7 +120,8 @@ OpenRelay = Callable[[asyncio.Transport, bytes, Mapping[str, Any]], Awaitable[Re
 class HttpServer(uvicorn.Server):
     """An HTTP server within limits, for a `Listener`; connections of HTTP/2 are handed on by `relay`.
 
-    `takes_identity` is for clients that name an encoding of bodies which means none.
+    With `tls`, a connection may begin by TLS: it is asked for its context with each, as long as that takes; StartError
+    refuses it. `takes_identity` is for clients that name an encoding of bodies which means none.
     """
 
     def __init__(
@@ -116,11 +130,12 @@ class HttpServer(uvicorn.Server):
         limits: Limits,
         relay: OpenRelay | None = None,
         *,
+        tls: Callable[[], ssl.SSLContext] | None = None,
         takes_identity: bool = False,
         **options: Any,
     ) -> None:
         crowd = _Crowd(limits)
-        protocol: Any = partial(IdentifiedConnection, crowd=crowd, relay=relay, takes_identity=takes_identity)
+        protocol: Any = partial(IdentifiedConnection, crowd=crowd, relay=relay, tls=tls, takes_identity=takes_identity)
         # Requests whose clients have left are worked on, too: what is beyond is answered 503 at once.
         requests = 2 * limits.connections
         super().__init__(uvicorn.Config(app, http=protocol, limit_concurrency=requests, **_OPTIONS, **options))
@@ -258,21 +273,30 @@ class IdentifiedConnection(H11Protocol):
     """
 
     def __init__(
-        self, *args: Any, crowd: _Crowd, relay: OpenRelay | None, takes_identity: bool, **options: Any
+        self,
+        *args: Any,
+        crowd: _Crowd,
+        relay: OpenRelay | None,
+        tls: Callable[[], ssl.SSLContext] | None,
+        takes_identity: bool,
+        **options: Any,
     ) -> None:
         super().__init__(*args, **options)
-        self._crowd, self._open_relay, self._takes_identity = crowd, relay, takes_identity
-        self._is_begun = False
+        self._crowd, self._open_relay, self._tls, self._takes_identity = crowd, relay, tls, takes_identity
+        self._is_begun = self._is_encrypted = False
         self._relay: Relay | None = None
-        self._connecting: asyncio.Task[None] | None = None
+        self._beginning: asyncio.Task[None] | None = None
         self._is_known = False
         self._deadline: asyncio.TimerHandle | None = None
         self.peer: str | int = ""
         """Whose connections are counted together: a user's, else those from an address."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Look up the peer's user, once for all requests."""
+        """Look up the peer's user, once for all requests; below TLS, this is called again."""
         super().connection_made(transport)
+        if self._is_begun:
+            self._is_begun, self._is_encrypted = False, True
+            return
         user_id = peer_user(transport.get_extra_info("socket"))
         known: dict[str, Any] = {PEER_USER: user_id, ABORT: transport.abort, ADMIT: self._admit, MEMORY: {}}
         self.app_state = {**self.app_state, **known}
@@ -300,6 +324,8 @@ class IdentifiedConnection(H11Protocol):
             self._relay.send(data)
         elif self._open_relay is not None and not is_begun and data.startswith(HTTP2):
             self._begin_relay(self._open_relay, data)
+        elif self._tls is not None and not is_begun and not self._is_encrypted and data.startswith(_HANDSHAKE):
+            self._begin_tls(self._tls, data)
         else:
             self._crowd.idle.pop(self, None)
             if self._takes_identity and self.conn.their_state is h11.IDLE:
@@ -323,9 +349,43 @@ class IdentifiedConnection(H11Protocol):
             if self.transport.is_closing():
                 relay.close()
             else:
+                if not relay.is_checked:
+                    self._expect_answer(self._crowd.limits.relay_seconds)
                 self.transport.resume_reading()
 
-        self._connecting = self.loop.create_task(connect())
+        self._beginning = self.loop.create_task(connect())
+
+    def _begin_tls(self, tls: Callable[[], ssl.SSLContext], first: bytes) -> None:
+        """Read on below TLS: this is the same connection, whose peer is known already."""
+        outer = self.transport
+        outer.pause_reading()
+
+        async def begin() -> None:
+            try:
+                context = await self.loop.run_in_executor(None, tls)
+            except StartError as error:
+                _log.warning("a connection of TLS is refused: %s", error)
+                outer.abort()
+                return
+            if outer.is_closing():
+                return
+            ended = self.loop.create_future()
+            ended.add_done_callback(self._leave_unless_encrypted)
+            protocol = SSLProtocol(self.loop, self, context, ended, server_side=True)
+            outer.set_protocol(protocol)
+            protocol.connection_made(outer)
+            outer.resume_reading()
+            # What has been read already; no more than a transport reads at once, for which there is room.
+            protocol.get_buffer(len(first))[: len(first)] = first
+            protocol.buffer_updated(len(first))
+
+        self._beginning = self.loop.create_task(begin())
+
+    def _leave_unless_encrypted(self, handshake: "asyncio.Future[None]") -> None:
+        """Forget a connection that has ended before TLS had begun, of which nothing else tells."""
+        error = handshake.exception()
+        if not self._is_encrypted:
+            self.connection_lost(error if isinstance(error, Exception) else None)
 
     def pause_writing(self) -> None:
         """Wait until the client reads."""

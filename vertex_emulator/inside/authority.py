@@ -1,10 +1,15 @@
-"""A certificate authority of an emulator's own: it vouches for Google's names at the door, to its containers alone.
+"""A certificate authority of an emulator's own: it vouches for Google's names at the door, and for this machine's own.
 
-The machine never trusts it. Its key is in the data folder, for the owner alone.
+Its containers trust it, and programs that `vertex-emulator env` and `exec` lead here; the machine never does. The
+certificate's key is in the data folder, for the owner alone.
 """
 
+import fcntl
+import ipaddress
 import os
 import ssl
+import subprocess
+import sys
 import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,21 +19,27 @@ from vertex_emulator.errors import StartError
 _VALID = timedelta(days=3650)
 _CLOCKS = timedelta(days=1)
 """A clock that is behind takes a certificate of now for one of the future."""
-NAMES = ("*.googleapis.com", "googleapis.com")
-"""The names that the certificate is for."""
-_ISSUER = "vertex-emulator (this machine's containers only)"
+NAMES = ("*.googleapis.com", "googleapis.com", "localhost")
+ADDRESSES = ("127.0.0.1", "::1")
+"""The names and addresses that the certificate is for."""
+_MAKE = [sys.executable, "-m", "vertex_emulator.inside.authority"]
+_FOLDER = Path(__file__).parents[2]
+_BETWEEN = b"\0"
+_ISSUER = "vertex-emulator (this data folder's programs only)"
 BUNDLE = "/run/vertex-training/ca.pem"
 """Where containers find the certificates that they trust."""
+GRPC, REQUESTS = "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "REQUESTS_CA_BUNDLE"
+"""The variables that name the trusted certificates to Google's clients for Python, over gRPC and over REST."""
 VARIABLES = (
     "SSL_CERT_FILE",  # OpenSSL, and so Python's ssl, Go, curl's library and Ruby
-    "REQUESTS_CA_BUNDLE",
+    REQUESTS,
     "CURL_CA_BUNDLE",  # curl, and TensorFlow's file system
-    "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
+    GRPC,
     "NODE_EXTRA_CA_CERTS",
     "HTTPLIB2_CA_CERTS",
     "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE",
 )
-"""The variables that name BUNDLE to programs."""
+"""The variables that name BUNDLE to programs in containers."""
 
 
 class Authority:
@@ -37,6 +48,7 @@ class Authority:
     def __init__(self, key: Path, bundle: Path) -> None:
         self._key, self._bundle = key, bundle
         self._lock = threading.Lock()
+        self._loaded: tuple[tuple[int, int], ssl.SSLContext] | None = None
 
     def bundle(self) -> Path:
         """Return the file with the certificates that containers trust: this machine's, and the authority's.
@@ -47,17 +59,21 @@ class Authority:
         return self._bundle
 
     def context(self) -> ssl.SSLContext:
-        """Return the context of a server for NAMES, which prefers HTTP/1.1. Raises StartError."""
+        """Return the context of a server for NAMES and ADDRESSES, which prefers HTTP/1.1. Raises StartError."""
         self._ensure()
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         try:
-            context.load_cert_chain(self._key)
+            status = self._key.stat()
+            made = status.st_ino, status.st_mtime_ns
+            if self._loaded is None or self._loaded[0] != made:
+                context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+                context.load_cert_chain(self._key)
+                context.set_alpn_protocols(["http/1.1", "h2"])
+                self._loaded = made, context
+            return self._loaded[1]
         except (OSError, ssl.SSLError) as error:
             raise StartError(
                 f"the key {self._key} cannot be used: {error}; delete it, and a start makes another"
             ) from error
-        context.set_alpn_protocols(["http/1.1", "h2"])
-        return context
 
     def _ensure(self) -> None:
         """Write both files unless they are there: a certificate whose authority's key is kept nowhere."""
@@ -65,28 +81,44 @@ class Authority:
             if self._key.exists() and self._bundle.exists():
                 return
             try:
-                root, chain = _made()
-                _write(self._bundle, _trusted() + root, 0o644)
-                _write(self._key, chain, 0o600)
-            except OSError as error:
-                raise StartError(f"the certificates for containers cannot be written: {error}") from error
+                lock = os.open(self._key.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+                with os.fdopen(lock, "rb") as other_processes:
+                    fcntl.flock(other_processes, fcntl.LOCK_EX)
+                    if not (self._key.exists() and self._bundle.exists()):
+                        # In a process of its own: what it imports would stay in the emulator.
+                        made = subprocess.run(_MAKE, cwd=_FOLDER, stdout=subprocess.PIPE, check=True)
+                        root, _, chain = made.stdout.partition(_BETWEEN)
+                        _write(self._bundle, _trusted(but=self._bundle) + root, 0o644)
+                        _write(self._key, chain, 0o600)
+            except (OSError, subprocess.CalledProcessError) as error:
+                raise StartError(f"the certificates of the emulator cannot be written: {error}") from error
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:
-    path.unlink(missing_ok=True)
-    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
+    """Write a file at once, for the owner of its folder, who may be another one than root."""
+    partial = path.with_suffix(".partial")
+    partial.unlink(missing_ok=True)
+    number = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
     with os.fdopen(number, "wb") as file:
         file.write(content)
+        if os.geteuid() == 0:
+            owner = path.parent.stat()
+            os.fchown(number, owner.st_uid, owner.st_gid)
+    partial.replace(path)
 
 
-def _trusted() -> bytes:
-    """Return the certificates that this machine trusts, in PEM: containers replace their own by them."""
-    given = os.environ.get("SSL_CERT_FILE") or ssl.get_default_verify_paths().cafile or ""
-    if not given or not Path(given).is_file():
+def _trusted(but: Path) -> bytes:
+    """Return the certificates that this machine trusts, in PEM: programs replace their own by them.
+
+    Those that the environment names are among them, `but` a file of the authority's own.
+    """
+    named = [ssl.get_default_verify_paths().cafile, *(os.environ.get(name) for name in (GRPC, REQUESTS))]
+    files = [path for path in map(Path, filter(None, named)) if path.is_file() and path.resolve() != but.resolve()]
+    if not files:
         import certifi
 
-        given = certifi.where()
-    return Path(given).read_bytes().rstrip() + b"\n"
+        files.append(Path(certifi.where()))
+    return b"".join(content + b"\n" for content in dict.fromkeys(path.read_bytes().rstrip() for path in files))
 
 
 def _made() -> tuple[bytes, bytes]:
@@ -118,7 +150,8 @@ def _made() -> tuple[bytes, bytes]:
     signs |= dict.fromkeys(("key_agreement", "encipher_only", "decipher_only"), False)
     usage = x509.KeyUsage(**signs, key_cert_sign=True, crl_sign=True)
     root = certificate(issuer, authority, True).add_extension(usage, critical=True).sign(authority, hashes.SHA256())
-    alternatives = x509.SubjectAlternativeName([x509.DNSName(name) for name in NAMES])
+    addresses = [x509.IPAddress(ipaddress.ip_address(address)) for address in ADDRESSES]
+    alternatives = x509.SubjectAlternativeName([*map(x509.DNSName, NAMES), *addresses])
     leaf = (
         certificate(x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, NAMES[0])]), server, False)
         .add_extension(alternatives, critical=False)
@@ -127,3 +160,7 @@ def _made() -> tuple[bytes, bytes]:
     pem = serialization.Encoding.PEM
     key = server.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     return root.public_bytes(pem), key + leaf.public_bytes(pem)
+
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(_BETWEEN.join(_made()))

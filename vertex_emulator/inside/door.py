@@ -39,7 +39,7 @@ from vertex_emulator.replicas.executor import Executor
 from vertex_emulator.replicas.firewall import HOME
 from vertex_emulator.replicas.mounts import Mount
 from vertex_emulator.replicas.spec import Home
-from vertex_emulator.rpc.relay import HEADER, OWN, Translator
+from vertex_emulator.rpc.relay import HEADER, Translator
 from vertex_emulator.secrets import SecretValues
 
 _SETTING = "door"
@@ -157,7 +157,7 @@ class Door:
             raise ConnectionError(str(error)) from error
         if caller is None:
             raise PermissionError("only containers of this emulator's jobs may call")
-        return await self.translator.relay(client, first, caller)
+        return await self.translator.relay(client, first, caller, f"job {caller.job.id}", is_checked=True)
 
     def token(self, job: Job) -> str:
         """Return the access token of a job."""
@@ -342,11 +342,11 @@ class Returning:
         if caller is None:
             error = ApiError("PERMISSION_DENIED", f"The header {HEADER} is for the emulator's own use.")
             await error_response(error)(scope, receive, send)
-        elif caller == OWN:
-            await self.app(scope, receive, send)
-        else:
+        elif isinstance(caller, Caller):
             state = {**scope["state"], MEMORY: {"caller": caller}}
             await self.door({**scope, "state": state}, receive, send)
+        else:
+            await self.app({**scope, "state": {**scope["state"], **caller}}, receive, send)
 
 
 def _variables(address: str, key: str) -> dict[str, str]:

@@ -5,7 +5,10 @@ Their libraries need not be installed here. Numbers are those of googleapis'
 `log_entry.proto`; fields that are not named are left out.
 """
 
+import importlib
 import json
+import pkgutil
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
@@ -14,6 +17,7 @@ from typing import Any
 from google.logging.type import log_severity_pb2
 from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory, struct_pb2
 
+_VERSION = re.compile(r'"type\.googleapis\.com/google\.cloud\.aiplatform\.(v1|v1beta1)\.')
 _SECRET = "/google.cloud.secretmanager.v1.SecretManagerService/AccessSecretVersion"
 _WRITE = "/google.logging.v2.LoggingServiceV2/WriteLogEntries"
 _PACKAGE = "vertex_emulator.rpc"
@@ -77,8 +81,26 @@ def serialized(kind: Any, text: str) -> bytes:
     """Return an answer of the REST API as a message of a type of proto-plus or protobuf, or as an empty one."""
     if kind is None:
         return b""
-    message = kind.pb(kind()) if hasattr(kind, "pb") else kind()
-    return bytes(json_format.Parse(text or "{}", message, ignore_unknown_fields=True).SerializeToString())
+
+    def parsed() -> bytes:
+        message = kind.pb(kind()) if hasattr(kind, "pb") else kind()
+        return bytes(json_format.Parse(text or "{}", message, ignore_unknown_fields=True).SerializeToString())
+
+    try:
+        return parsed()
+    except json_format.ParseError:
+        # An operation has messages in it that its method does not name.
+        for version in set(_VERSION.findall(text)):
+            _load_all(version)
+        return parsed()
+
+
+@cache
+def _load_all(version: str) -> None:
+    """Make all messages of a version of Vertex AI known."""
+    types = importlib.import_module(f"google.cloud.aiplatform_{version}.types")
+    for module in pkgutil.iter_modules(types.__path__, f"{types.__name__}."):
+        importlib.import_module(module.name)
 
 
 @cache

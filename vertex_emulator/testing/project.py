@@ -10,8 +10,9 @@ from typing import Any
 from vertex_api.emulator import Address
 from vertex_emulator.cli import emulator, environment
 from vertex_emulator.cli.logs import JobLog
-from vertex_emulator.data_folder import require_endpoint
+from vertex_emulator.data_folder import DataFolder, require_endpoint
 from vertex_emulator.faults import InjectedFault, describe_fault
+from vertex_emulator.inside.authority import Authority
 from vertex_emulator.pruning import clear
 from vertex_emulator.removal import remove_tree
 
@@ -30,7 +31,8 @@ def run_emulator(data_path: Path | None = None) -> "Iterator[EmulatorProject]":
     try:
         started = emulator.start(folder)
         try:
-            yield EmulatorProject(folder)
+            with trusting(folder):
+                yield EmulatorProject(folder)
         finally:
             if started.process is not None:
                 emulator.stop(folder)
@@ -41,6 +43,33 @@ def run_emulator(data_path: Path | None = None) -> "Iterator[EmulatorProject]":
             # Files that containers have written as root stay where this user may not remove them.
             with suppress(OSError):
                 remove_tree(folder)
+
+
+_ROOTS: list[bytes] = []
+
+
+@contextmanager
+def trusting(data_path: Path) -> Iterator[None]:
+    """Let Google's clients in this process trust the certificate of an emulator over gRPC for the block.
+
+    gRPC reads the variable for it once, so a process that has called anybody else would not trust it any more.
+    """
+    import grpc
+
+    given = grpc.compute_engine_channel_credentials  # what Google's clients call, wherever they run
+
+    def trusted(call_credentials: Any) -> Any:
+        return grpc.composite_channel_credentials(grpc.ssl_channel_credentials(b"".join(_ROOTS)), call_credentials)
+
+    data = DataFolder(data_path)
+    roots = Authority(data.certificate, data.trusted).bundle().read_bytes()
+    _ROOTS.append(roots)
+    grpc.compute_engine_channel_credentials = trusted
+    try:
+        yield
+    finally:
+        grpc.compute_engine_channel_credentials = given
+        _ROOTS.remove(roots)
 
 
 @dataclass(frozen=True)
@@ -90,18 +119,18 @@ class EmulatorProject:
             "project": self.project,
             "location": self.region,
             "staging_bucket": f"gs://{self.bucket_name}",
-            "api_endpoint": self.endpoint,
-            "api_transport": "rest",
             "credentials": self.credentials,
+            **environment.sdk_endpoint(self._endpoint),
         }
 
     @property
     def generated_client_arguments(self) -> dict[str, Any]:
         """The arguments of generated clients, such as `aiplatform_v1.JobServiceClient`."""
+        found = environment.sdk_endpoint(self._endpoint)
         return {
-            "transport": "rest",
             "credentials": self.credentials,
-            "client_options": {"api_endpoint": self.endpoint},
+            "client_options": {"api_endpoint": found["api_endpoint"]},
+            **({"transport": "rest"} if "api_transport" in found else {}),
         }
 
     @property

@@ -8,10 +8,13 @@ import logging
 import os
 import resource
 import socket
+import ssl
 import struct
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -19,7 +22,8 @@ from starlette.types import Receive, Scope, Send
 
 from tests.vertex_emulator.running import PATIENCE_SECONDS, until
 from vertex_emulator.http import connection
-from vertex_emulator.http.connection import ADMIT, HttpServer, Limits, Listener, raise_file_limit
+from vertex_emulator.http.connection import ADMIT, HTTP2, PEER_USER, HttpServer, Limits, Listener, raise_file_limit
+from vertex_emulator.inside.authority import Authority
 
 OWN, STRANGER, FOREIGN = "127.0.0.1", "127.0.0.2", "127.0.0.3"  # from where this user, another one and nobody connects
 USERS = {OWN: os.geteuid(), STRANGER: 65_534}
@@ -27,7 +31,7 @@ WITH_TOKEN = {"Authorization": "Bearer t"}
 
 
 async def app(scope: Scope, receive: Receive, send: Send) -> None:
-    """Knows whoever has the token; waits, if it is asked to, until the client has left."""
+    """Knows whoever has the token; waits, if it is asked to, until the client has left; tells whose a request is."""
     if any(name == b"authorization" for name, _ in scope["headers"]):
         scope["state"][ADMIT]()
     if scope["path"] == "/work":
@@ -35,17 +39,19 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["path"] == "/wait":
         while (await receive())["type"] != "http.disconnect":
             pass
-    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+    user = str(scope["state"][PEER_USER]).encode()
+    headers = [(b"content-length", b"2"), (b"x-user", user), (b"x-scheme", scope["scheme"].encode())]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": b"ok"})
 
 
 class Served:
     """A server, and clients of it."""
 
-    def __init__(self, limits: Limits, stack: ExitStack) -> None:
+    def __init__(self, limits: Limits, stack: ExitStack, **options: Any) -> None:
         self.listener = Listener.open("127.0.0.1", 0)
         self.address = self.listener.getsockname()
-        self.server = HttpServer(app, limits)
+        self.server = HttpServer(app, limits, **options)
         self._stack = stack
 
     def connect(self, source: str) -> socket.socket:
@@ -88,8 +94,8 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
     monkeypatch.setattr(connection, "peer_user", lambda accepted: USERS.get(accepted.getpeername()[0]))
     with ExitStack() as stack:
 
-        def start(**limits: Any) -> Served:
-            served = Served(Limits(**limits), stack)
+        def start(options: Mapping[str, Any] = MappingProxyType({}), **limits: Any) -> Served:
+            served = Served(Limits(**limits), stack, **options)
             thread = threading.Thread(target=served.server.run, args=([served.listener],))
             thread.start()
 
@@ -282,3 +288,91 @@ def test_other_errors_of_a_loop_are_told(caplog: pytest.LogCaptureFixture) -> No
     HttpServer(app, Limits())._report(loop, {"message": "something else", "exception": ValueError("x")})
     loop.close()
     assert caplog.messages == ["something else"]
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    folder = tmp_path_factory.mktemp("authority")
+    return Authority(folder / "server.pem", folder / "trusted.pem")
+
+
+class Echo:
+    """A relay that sends back what it gets, behind the user whose connection it is."""
+
+    is_checked = False
+
+    def __init__(self, client: asyncio.Transport, user: object) -> None:
+        self._client, self._user = client, user
+
+    def send(self, data: bytes) -> None:
+        self._client.write(f"{self._user}:".encode() + data)
+
+    def pause(self) -> None: ...
+    def resume(self) -> None: ...
+    def close(self) -> None: ...
+
+
+async def echo(client: asyncio.Transport, first: bytes, state: Mapping[str, Any]) -> Echo:
+    relay = Echo(client, state[PEER_USER])
+    relay.send(first)
+    return relay
+
+
+def encrypted(served: Served, source: str, authority: Authority, *protocols: str) -> ssl.SSLSocket:
+    context = ssl.create_default_context(cafile=str(authority.bundle()))
+    context.set_alpn_protocols(protocols)
+    client = socket.create_connection(served.address, PATIENCE_SECONDS, (source, 0))
+    return served._stack.enter_context(context.wrap_socket(client, server_hostname="localhost"))
+
+
+def answered(client: socket.socket) -> str:
+    client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    got = b""
+    while not got.endswith(b"ok"):
+        got += client.recv(4096) or b"ended: ok"
+    return got.decode()
+
+
+def test_a_port_has_both_plain_and_encrypted_requests(serve: Serve, authority: Authority) -> None:
+    """The kernel's user is that of the peer below TLS, too, and a header that claims another one changes nothing."""
+    served = serve({"tls": authority.context})
+    served.ask()
+    for source, user in ((OWN, USERS[OWN]), (STRANGER, USERS[STRANGER]), (FOREIGN, None)):
+        with encrypted(served, source, authority, "h2", "http/1.1") as client:
+            assert client.selected_alpn_protocol() == "http/1.1"
+            answer = answered(client)
+            assert f"x-user: {user}\r\n" in answer and "x-scheme: https\r\n" in answer
+            assert answered(client)  # the connection is kept
+            client.sendall(b"\x16\x03\x01 no TLS in TLS\r\n\r\n")
+            assert client.recv(100).startswith(b"HTTP/1.1 400")
+    until(lambda: served.open() == 1, "the end of all but the first")
+
+
+def test_an_encrypted_relay_knows_the_user_too(serve: Serve, authority: Authority) -> None:
+    served = serve({"tls": authority.context, "relay": echo}, relay_seconds=0.5)
+    own = encrypted(served, OWN, authority, "h2")
+    stranger = encrypted(served, STRANGER, authority, "h2")
+    assert {each.selected_alpn_protocol() for each in (own, stranger)} == {"h2"}
+    for client, user in ((own, USERS[OWN]), (stranger, USERS[STRANGER])):
+        client.sendall(HTTP2)
+        assert client.recv(100) == f"{user}:".encode() + HTTP2
+    until(lambda: served.open() == 1, "the end of the one whose calls nobody has admitted")
+    own.sendall(b"more")
+    assert own.recv(100) == f"{USERS[OWN]}:more".encode()
+
+
+def test_handshakes_that_fail_leave_nothing(serve: Serve, authority: Authority, tmp_path: Path) -> None:
+    served = serve({"tls": authority.context}, first_seconds=0.5)
+    with pytest.raises(ssl.SSLCertVerificationError):
+        ssl.create_default_context().wrap_socket(served.connect(OWN), server_hostname="localhost")
+    for sent in (b"\x16", b"\x16\x03\x01 no TLS at all"):
+        served.connect(OWN).sendall(sent)
+        served.connect(STRANGER).sendall(sent)
+    until(lambda: served.open() == 1, "the end of all but the owner's, which has not gone on")
+    (tmp_path / "server.pem").write_text("no key")
+    (tmp_path / "trusted.pem").write_text("")
+    broken = serve({"tls": Authority(tmp_path / "server.pem", tmp_path / "trusted.pem").context})
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        encrypted(broken, OWN, authority)
+    broken.ask()
+    until(lambda: broken.open() == 1, "the end of the refused one")

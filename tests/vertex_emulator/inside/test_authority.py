@@ -6,6 +6,7 @@ import stat
 import threading
 from pathlib import Path
 
+import certifi
 import pytest
 
 from vertex_emulator.errors import StartError
@@ -44,7 +45,7 @@ def greeted(authority: Authority, trusted: Path | None, name: str) -> str | None
 
 
 def test_clients_that_trust_the_bundle_take_google_s_names(authority: Authority) -> None:
-    for name in ("storage.googleapis.com", "us-central1-aiplatform.googleapis.com"):
+    for name in ("storage.googleapis.com", "us-central1-aiplatform.googleapis.com", "localhost", "127.0.0.1", "::1"):
         assert greeted(authority, authority.bundle(), name) == "http/1.1"
     with pytest.raises(ssl.SSLCertVerificationError):
         greeted(authority, authority.bundle(), "example.com")
@@ -86,3 +87,23 @@ def test_many_threads_make_one(authority: Authority) -> None:
     for thread in threads:
         thread.join()
     assert len({*found}) == 1
+
+
+def test_a_certificate_is_read_again_once_another_has_made_it(authority: Authority, tmp_path: Path) -> None:
+    before = authority.context()
+    assert authority.context() is before
+    (tmp_path / "key.pem").unlink()
+    bundle = Authority(tmp_path / "key.pem", tmp_path / "trusted.pem").bundle()
+    assert authority.context() is not before and greeted(authority, bundle, "localhost")
+
+
+def test_what_the_machine_trusts_stays_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file of the system, and those of a company that Google's clients are given in its place."""
+    trusted = tmp_path / "trusted.pem"
+    trusted.write_text("of an earlier emulator")
+    (tmp_path / "company.pem").write_text("the company's")
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "company.pem"))
+    monkeypatch.setenv("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", str(trusted))
+    system = Path(ssl.get_default_verify_paths().cafile or certifi.where()).read_text()
+    found = Authority(tmp_path / "key.pem", trusted).bundle().read_text()
+    assert system.strip() in found and "the company's" in found and "earlier" not in found

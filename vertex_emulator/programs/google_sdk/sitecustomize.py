@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - pathlib takes 10 ms
 _URL = os.environ.get("STORAGE_EMULATOR_HOST", "")  # the emulator serves both
+_ADDRESS = os.environ.get("VERTEX_EMULATOR_ADDRESS")  # "" where the emulator has no certificate for it
 _TOKEN_FILE = os.environ.get("CLOUDSDK_AUTH_ACCESS_TOKEN_FILE")
 
 
@@ -24,9 +25,8 @@ def _set_defaults(aiplatform: Any) -> None:
     aiplatform.init(
         # Left to itself, it takes the variable for a number, and asks Google which project has it.
         project=os.environ.get("GOOGLE_CLOUD_PROJECT"),
-        api_endpoint=_URL,
-        api_transport="rest",
         credentials=AnonymousCredentials(),
+        **({"api_endpoint": _ADDRESS} if _ADDRESS else {"api_endpoint": _URL, "api_transport": "rest"}),
     )
 
 
@@ -34,9 +34,10 @@ def _send_token(credentials: Any) -> None:
     """Let anonymous credentials, which libraries use for emulators, send the emulator its token."""
     with open(_TOKEN_FILE or "") as file:  # noqa: PTH123
         header = "Bearer " + file.read().strip()
+    to = (_URL + "/", _URL.replace("http://", "https://") + "/")
 
     def before_request(_self: Any, _request: Any, _method: str, url: str, headers: Any) -> None:
-        if url.startswith(_URL + "/"):
+        if url.startswith(to):
             headers["authorization"] = header
 
     credentials.AnonymousCredentials.before_request = before_request

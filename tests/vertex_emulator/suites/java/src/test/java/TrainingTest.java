@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.github.dockerjava.api.model.Bind;
 import com.google.api.gax.core.NoCredentialsProvider;
+import com.google.api.gax.rpc.FixedHeaderProvider;
 import com.google.api.gax.rpc.NotFoundException;
 import com.google.cloud.aiplatform.v1.ContainerSpec;
 import com.google.cloud.aiplatform.v1.CustomJob;
@@ -13,6 +14,7 @@ import com.google.cloud.aiplatform.v1.JobServiceSettings;
 import com.google.cloud.aiplatform.v1.JobState;
 import com.google.cloud.aiplatform.v1.MachineSpec;
 import com.google.cloud.aiplatform.v1.WorkerPoolSpec;
+import io.grpc.ManagedChannelBuilder;
 import java.util.List;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -42,15 +44,15 @@ class TrainingTest {
   static void connect() throws Exception {
     String address = emulator.getHost() + ":" + emulator.getMappedPort(8600);
     String token = emulator.execInContainer("cat", "/data/token").getStdout().strip();
-    RestInterceptor rest = new RestInterceptor("http://" + address, token);
     jobs =
         JobServiceClient.create(
             JobServiceSettings.newBuilder()
                 .setCredentialsProvider(NoCredentialsProvider.create())
+                .setHeaderProvider(FixedHeaderProvider.create("authorization", "Bearer " + token))
                 .setTransportChannelProvider(
                     JobServiceSettings.defaultGrpcTransportProviderBuilder()
                         .setEndpoint(address)
-                        .setInterceptorProvider(() -> List.of(rest))
+                        .setChannelConfigurator(ManagedChannelBuilder::usePlaintext)
                         .build())
                 .build());
   }
