@@ -53,5 +53,5 @@ def rows() -> Iterator[str]:
             by_rest, by_grpc = medians(lambda: get(rest), lambda client=client: get(client), RUNS, warm_ups=20)
             yield row("get over REST", by_rest * 1000, "ms", note=f"median of {RUNS}, alternating")
             yield row(f"get over {kind}", by_grpc * 1000, "ms")
-            yield row(f"get over {kind}, ratio", by_grpc / by_rest, "", 2)
+            yield row(f"get over {kind}, ratio", by_grpc / by_rest, "", 2.5)
         plain.close()

@@ -365,10 +365,15 @@ def test_handshakes_that_fail_leave_nothing(serve: Serve, authority: Authority, 
     served = serve({"tls": authority.context}, first_seconds=0.5)
     with pytest.raises(ssl.SSLCertVerificationError):
         ssl.create_default_context().wrap_socket(served.connect(OWN), server_hostname="localhost")
-    for sent in (b"\x16", b"\x16\x03\x01 no TLS at all"):
-        served.connect(OWN).sendall(sent)
-        served.connect(STRANGER).sendall(sent)
-    until(lambda: served.open() == 1, "the end of all but the owner's, which has not gone on")
+    waiting, *others = (served.connect(source) for source in (OWN, STRANGER, OWN, STRANGER))
+    for client in (waiting, others[0]):
+        client.sendall(b"\x16")
+    for client in others[1:]:
+        client.sendall(b"\x16\x03\x01\0\5hello")
+    for client in others:
+        until(lambda client=client: is_cut(client), "the end of one that has not gone on, or not with TLS")
+    until(lambda: served.open() == 1, "the end of all but the owner's, which has time")
+    assert not is_cut(waiting)
     (tmp_path / "server.pem").write_text("no key")
     (tmp_path / "trusted.pem").write_text("")
     broken = serve({"tls": Authority(tmp_path / "server.pem", tmp_path / "trusted.pem").context})
