@@ -87,7 +87,7 @@ print(aiplatform.CustomJob.list(), storage.Client().create_bucket("by-exec-{tran
 def test_module_and_command_line_read_the_token(blind: RunningEmulator) -> None:
     endpoint = find(blind.data)
     assert endpoint is not None
-    assert Client(endpoint).list(CUSTOM_JOB, PARENT, "") == []
+    assert Client(endpoint).find(CUSTOM_JOB, PARENT, "") == []
     status = command("status", data=blind.data)
     assert (status.returncode, status.stderr) == (0, "")
 
