@@ -68,6 +68,7 @@ def test_gcloud_sends_the_token_that_env_names(blind: RunningEmulator, tmp_path:
 def test_sdk_sends_the_token_of_the_printed_lines(blind: RunningEmulator, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in os.environ.keys() & {"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"}:
         monkeypatch.delenv(name)
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(blind.data / "trusted.pem"))  # whatever an earlier `init` has chosen
     names: dict[str, Any] = {}
     exec(snippet(blind.data), names)
     assert names["aiplatform"].CustomJob.list() == []

@@ -98,21 +98,13 @@ def variables(endpoint: Address, root: Path, project: str, region: str) -> dict[
         "VERTEX_EMULATOR_ADDRESS": grpc_address(endpoint) or "",
     }
     if found["VERTEX_EMULATOR_ADDRESS"]:
-        # gRPC does without a file that is gone, when the shell has outlived the data folder.
-        found[GRPC] = str(Authority(data.certificate, data.trusted).bundle())
+        # The SDK goes from gRPC to REST by itself, at an `init` without a project.
+        found |= dict.fromkeys((GRPC, REQUESTS), str(Authority(data.certificate, data.trusted).bundle()))
     proxies = getproxies()
     if not proxies.keys().isdisjoint(_PROXIES) and not proxy_bypass(host):
         direct = ",".join(part for part in (proxies.get("no"), host) if part)
         found |= {"NO_PROXY": direct, "no_proxy": direct}
     return found
-
-
-def trusting(found: Mapping[str, str]) -> dict[str, str]:
-    """Return variables of `variables`, with that by which clients of REST trust the emulator's certificate, too.
-
-    These fail without the file, so it is for programs that end before the data folder does.
-    """
-    return {**found, **({REQUESTS: found[GRPC]} if GRPC in found else {})}
 
 
 def execute(root: Path, project: str, region: str, command: Sequence[str]) -> int:
@@ -135,7 +127,7 @@ def execute(root: Path, project: str, region: str, command: Sequence[str]) -> in
     with SignalForwarding() as signals, _running(data) as endpoint:
         environment = {
             **os.environ,
-            **trusting(variables(endpoint, data.root, project, region)),
+            **variables(endpoint, data.root, project, region),
             "VERTEX_EMULATOR_DATA": str(data.root),
             "PYTHONPATH": os.pathsep.join(filter(None, [startup_folder, os.environ.get("PYTHONPATH")])),
         }

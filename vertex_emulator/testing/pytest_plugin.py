@@ -56,14 +56,13 @@ def vertex_emulator(
     """
     from dataclasses import replace
 
-    from vertex_emulator.cli.environment import trusting
     from vertex_emulator.gcs.files import BucketTree
 
     emulator = replace(_session_emulator, project=_project_id(request.node.name))
     BucketTree(emulator.data_path / "gcs").mkdir(
         f"gs://{emulator.bucket_name}"
     )  # a job may be the first to write to it
-    for name, value in trusting(emulator.environment_variables).items():
+    for name, value in emulator.environment_variables.items():
         monkeypatch.setenv(name, value)
     with _sdk_defaults(emulator):
         yield emulator
