@@ -80,7 +80,7 @@ def test_stack_traces_are_of_other_resources(kind: str) -> None:
         ALL[kind]("one", pulumi.ResourceOptions(), Ground())
         Other()
 
-    requests = graph(program).requests
+    requests = graph(program, traces=True).requests
     assert [*requests[f"{kind}/one"].stackTrace.frames] == []
     assert [*requests["Other/after"].stackTrace.frames] != []
 

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import warnings
 from collections.abc import Callable, Collection, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
@@ -66,12 +67,14 @@ def graph(
     failing: Collection[str] = (),
     found: Graph | None = None,
     engine: Engine | None = None,
+    traces: bool = False,
 ) -> Graph:
     """Return what a program registers. `outputs` has, by kind, what a provider adds to the inputs.
 
     The resources of the names `failing` fail, and those that depend on them are skipped, as by `--continue-on-error`.
     With `found`, what was registered is there too if the program fails. `engine` does what Pulumi's does: of what is
-    registered, with its former names, it returns the id and the outputs.
+    registered, with its former names, it returns the id and the outputs. With `traces`, it is told where a program
+    registers each resource, which a fifth of the time is spent on.
     """
     found = found or Graph()
     _unforgotten.append(found)
@@ -131,10 +134,12 @@ def graph(
                 await asyncio.sleep(0.001)
             raise
 
-    # The engine's side of hooks is not among Pulumi's mocks. It is told where a program registers each resource, which
-    # a fifth of the time is spent on.
+    # The engine's side of hooks is not among Pulumi's mocks.
     hooked = mock.patch("pulumi.resource_hooks.register_error_hook", register)
-    with hooked, mock.patch("pulumi.runtime.resource._get_stack_trace", source_pb2.StackTrace):
+    with (
+        hooked,
+        nullcontext() if traces else mock.patch("pulumi.runtime.resource._get_stack_trace", source_pb2.StackTrace),
+    ):
         try:
             asyncio.run(run())
         finally:
