@@ -162,7 +162,7 @@ def test_bodies_fill_no_memory(
     for module in (transport, vertex_api.emulator):
         monkeypatch.setattr(module, "MAX_ANSWER_BYTES", 1 << 20)
     server.behaviour = bomb if is_bomb else hostile.endless
-    # Not by tracemalloc: a thread of an answer that was given up may still allocate when it stops (see docs/gotchas.md).
+    # Not by tracemalloc: a thread of an answer that was given up may still allocate when it stops (docs/gotchas.md).
     Path("/proc/self/clear_refs").write_text("5")  # man 5 proc: the peak begins anew
     before = memory("VmRSS")
     fail(calls[name])
