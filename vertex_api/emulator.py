@@ -98,7 +98,10 @@ def is_locked(lock: Path) -> bool:
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer of a server: its HTTP status, its JSON, and the version of the emulator, None for any other server."""
+    """An answer of a server: its HTTP status, and its JSON, or the text of a refusal that is none.
+
+    `version` is that of the emulator, None for any other server.
+    """
 
     status: int
     body: Any
@@ -106,7 +109,9 @@ class Answer:
 
     @property
     def refusal(self) -> str:
-        """The message of a google.rpc.Status, "" if it is none."""
+        """The message of a google.rpc.Status, or a refusal's text; "" if it is neither."""
+        if isinstance(self.body, str):
+            return self.body.strip()
         error = self.body.get("error") if isinstance(self.body, dict) else None
         return str(error.get("message", "")) if isinstance(error, dict) else ""
 
@@ -132,7 +137,8 @@ def ask(
 ) -> Answer:
     """Send a GET, or a POST if there is a `body`, and return the answer, whatever its status.
 
-    Raises OSError and http.client.HTTPException without an answer, and ValueError for one that is no JSON.
+    Raises OSError and http.client.HTTPException without an answer, and ValueError for one that is no JSON and refuses
+    nothing.
     """
     headers = {"Content-Type": "application/json"}
     if token:
@@ -144,6 +150,10 @@ def ask(
     except urllib.error.HTTPError as error:
         reply = error
     with reply:
-        return Answer(
-            reply.status, json.loads(reply.read(MAX_ANSWER_BYTES) or b"{}"), reply.headers.get(VERSION_HEADER)
-        )
+        content, version = reply.read(MAX_ANSWER_BYTES), reply.headers.get(VERSION_HEADER)
+        try:
+            return Answer(reply.status, json.loads(content or b"{}"), version)
+        except ValueError:
+            if reply.status < 300:
+                raise
+            return Answer(reply.status, content.decode(errors="replace"), version)

@@ -211,7 +211,7 @@ def stop(root: Path, only_if_idle: bool = False) -> str:
         send(endpoint, "/vertex_emulator/stop", {})
     deadline = time.monotonic() + _STOP_SECONDS
     while time.monotonic() < deadline:
-        if not is_locked(root / "lock"):
+        if not is_locked(DataFolder(root).lock):
             return "stopped"
         time.sleep(0.02)
     raise EmulatorError(f"the emulator (pid {endpoint.pid}) does not stop; end it with kill -9, which loses no jobs")
