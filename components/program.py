@@ -13,7 +13,7 @@ from vertex_api.validation.formats import Violation
 
 from .data import lock
 from .data.lock import LockedData
-from .errors import DeclarationErrors, Problem
+from .errors import DeclarationErrors
 from .plan.arguments import checked, read_arguments
 from .plan.programmed import Foundation, join, offer_foundation, require_sums
 from .plan.training import place
@@ -143,16 +143,16 @@ def _report_unlocked(settings: Settings, data: Mapping[str, LockedData]) -> None
     Raises DeclarationErrors.
     """
     used = {name for job in settings.jobs if not job.is_adopted for name in job.data}
-    missing = {name: settings.data[name] for name in sorted(used) if not data[name].summary}
-    problems: dict[bool, list[Problem]] = {True: [], False: []}
-    for name, each in missing.items():
-        problem = each.place((), data[name].unlocked(name, pulumi.get_stack()))
-        if each.verify != "off":
-            problems[bool(settings.cloud) and each.verify == "error"].append(problem)
-    if problems[True]:
-        raise DeclarationErrors(problems[True])
-    if problems[False] and pulumi.runtime.is_dry_run():
-        pulumi.warn("\n".join(map(str, problems[False])))
+    refused, warned = lock.unlocked(
+        {name: data[name] for name in sorted(used)},
+        pulumi.get_stack(),
+        lambda name, message: settings.data[name].place((), message),
+        is_cloud=bool(settings.cloud),
+    )
+    if refused:
+        raise DeclarationErrors(refused)
+    if warned and pulumi.runtime.is_dry_run():
+        pulumi.warn("\n".join(map(str, warned)))
 
 
 _taken: PerRun[dict[str, str]] = PerRun()

@@ -300,10 +300,21 @@ class LockedData:
     verify: str
     """What it means that the data is not as locked: `error`, `warn` or `off`."""
 
-    def unlocked(self, name: str, stack: str) -> str:
-        """Return what to say of data without a lock."""
-        command = f"vertex-training data lock --stack {stack} {name}"
-        return f"is not locked, so no change of {self.uri} runs a job again; run `{command}`"
+
+def unlocked(
+    data: Mapping[str, LockedData], stack: str, place: Callable[[str, str], Problem], *, is_cloud: bool
+) -> tuple[list[Problem], list[Problem]]:
+    """Return what to refuse and what to warn of: data without a lock, as its `verify` says, and on Google Cloud alone.
+
+    `place` makes a problem of a name and a message.
+    """
+    refused, warned = list[Problem](), list[Problem]()
+    for name, each in data.items():
+        if not each.summary and each.verify != "off":
+            command = f"vertex-training data lock --stack {stack} {name}"
+            problem = place(name, f"is not locked, so no change of {each.uri} runs a job again; run `{command}`")
+            (refused if each.verify == "error" and is_cloud else warned).append(problem)
+    return refused, warned
 
 
 def resolve(root: Path, stack: str, data: Mapping[str, Data]) -> dict[str, LockedData]:

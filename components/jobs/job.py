@@ -20,7 +20,7 @@ from vertex_api.names import (
 from vertex_api.validation.shape import canonicalize
 
 from .. import providers
-from ..data.lock import LockedData
+from ..data.lock import LockedData, unlocked
 from ..errors import DeclarationErrors
 from ..plan.arguments import checked
 from ..plan.job_rules import expand_name
@@ -292,14 +292,16 @@ def _offered_results(foundation: Foundation, spec: Any) -> dict[str, Any]:
 
 def _report_unlocked(foundation: Foundation, training: Training, data: Mapping[str, LockedData]) -> None:
     """Warn of a program's data that is not locked; with target `gcp`, refuse it if `verify` is `error`."""
-    for name, each in data.items():
-        if each.summary or each.verify == "off":
-            continue
-        problem = training.place(("data", name), each.unlocked(name, pulumi.get_stack()))
-        if each.verify == "error" and foundation.program.plan.is_cloud:
-            foundation.program.refuse([problem])
-        elif pulumi.runtime.is_dry_run():
-            pulumi.warn(str(problem))
+    refused, warned = unlocked(
+        data,
+        pulumi.get_stack(),
+        lambda name, message: training.place(("data", name), message),
+        is_cloud=foundation.program.plan.is_cloud,
+    )
+    if refused:
+        foundation.program.refuse(refused)
+    for problem in warned if pulumi.runtime.is_dry_run() else ():
+        pulumi.warn(str(problem))
 
 
 def _uses_tensorboard(spec: Job) -> bool:
