@@ -254,8 +254,9 @@ def _parent(pid: int) -> tuple[int, list[str]]:
     return int(parent), arguments
 
 
-_GCP_PACKAGES = (
+GCP_PACKAGES = (
     "artifactregistry",
+    "bigquery",
     "cloudscheduler",
     "compute",
     "iam",
@@ -270,6 +271,7 @@ _GCP_PACKAGES = (
     "vertex",
     "workflows",
 )
+"""What the target gcp takes of `pulumi_gcp`."""
 
 
 def defer_pulumi_gcp() -> None:
@@ -281,5 +283,5 @@ def defer_pulumi_gcp() -> None:
     from vertex_api.deferred import defer
 
     defer("pulumi_gcp")
-    for package in _GCP_PACKAGES:
+    for package in GCP_PACKAGES:
         defer(f"pulumi_gcp.{package}")

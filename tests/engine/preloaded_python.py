@@ -43,23 +43,8 @@ _ALSO_IMPORTED = (
     "grpc._server",
     "pulumi.dynamic",
 )
-_OF_GOOGLE_CLOUD = (
-    "artifactregistry",
-    "bigquery",
-    "cloudscheduler",
-    "iam",
-    "kms",
-    "monitoring",
-    "organizations",
-    "projects",
-    "secretmanager",
-    "serviceaccount",
-    "storage",
-    "vertex",
-    "workflows",
-)
-"""What the target gcp takes of `pulumi_gcp`, but for `compute`: few projects have a network, and it takes twice as long
-as all of these."""
+_OF_NETWORKS = ("compute", "servicenetworking")
+"""Packages of `pulumi_gcp` that few projects need: the first takes twice as long as all others."""
 
 
 @cache
@@ -186,12 +171,13 @@ def _import_modules() -> None:
     """Import what a program or a provider may import, and make the validators, which each would make for itself."""
     packages = [(package, importlib.import_module(package)) for package in _PACKAGES]
     modules = [each.name for name, made in packages for each in pkgutil.walk_packages(made.__path__, f"{name}.")]
+    from vertex_training.runtime.engine import GCP_PACKAGES
+
     for name in (*modules, *_ALSO_IMPORTED):
         importlib.import_module(name)
-    for name in _OF_GOOGLE_CLOUD:
-        _ = importlib.import_module(
-            f"pulumi_gcp.{name}"
-        )._utilities  # until it is asked for something, it is not loaded
+    for name in sorted({*GCP_PACKAGES} - {*_OF_NETWORKS}):
+        package = importlib.import_module(f"pulumi_gcp.{name}")
+        _ = package._utilities  # until it is asked for something, it is not loaded
 
     from typing_extensions import is_typeddict
     from vertex_training.schema import shapes
