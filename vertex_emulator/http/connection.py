@@ -370,7 +370,7 @@ class IdentifiedConnection(H11Protocol):
             if outer.is_closing():
                 return
             ended = self.loop.create_future()
-            ended.add_done_callback(self._leave_unless_encrypted)
+            ended.add_done_callback(self._end_handshake)
             protocol = SSLProtocol(self.loop, self, context, ended, server_side=True)
             outer.set_protocol(protocol)
             protocol.connection_made(outer)
@@ -381,7 +381,7 @@ class IdentifiedConnection(H11Protocol):
 
         self._beginning = self.loop.create_task(begin())
 
-    def _leave_unless_encrypted(self, handshake: "asyncio.Future[None]") -> None:
+    def _end_handshake(self, handshake: "asyncio.Future[None]") -> None:
         """Forget a connection that has ended before TLS had begun, of which nothing else tells."""
         error = handshake.exception()
         if not self._is_encrypted:

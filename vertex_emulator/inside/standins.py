@@ -130,7 +130,7 @@ class StandIn:
 
         # An answer may have no end, and its reader may leave.
         answering = asyncio.create_task(_answer(connection, reader, send))
-        leaving = asyncio.create_task(_left(receive))
+        leaving = asyncio.create_task(_disconnected(receive))
         try:
             await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -147,7 +147,7 @@ async def _write(writer: asyncio.StreamWriter, data: bytes | None) -> None:
         await writer.drain()
 
 
-async def _left(receive: Receive) -> None:
+async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 

@@ -20,7 +20,7 @@ from vertex_training.images.registry import GoogleRegistry
 from vertex_training.runtime import engine
 
 from tests.standins.cloud_build import CloudBuildStandIn, cloud_build
-from tests.standins.cloud_storage import CloudStorageStandIn, cloud_storage
+from tests.standins.cloud_storage import CloudStorageStandIn
 from vertex_api.retry import PROPAGATION_SECONDS
 
 URI = "europe-west4-docker.pkg.dev/acme-dev/team/trainer:0123456789abcdef"
@@ -31,13 +31,6 @@ OPTIONS: dict[str, Any] = {
     "sourceFolder": "gs://acme/team/dev/build-sources",
 }
 BUILT = {"status": "SUCCESS", "results": {"images": [{"name": URI, "digest": "sha256:1"}]}}
-
-
-@pytest.fixture
-def storage(monkeypatch: pytest.MonkeyPatch) -> Iterator[CloudStorageStandIn]:
-    with cloud_storage() as standin:
-        monkeypatch.setenv("STORAGE_EMULATOR_HOST", standin.url)
-        yield standin
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from vertex_training.runtime.storage import CloudStorage
 
 from tests import access_page
 from tests.standins.cloud_build import CloudBuildStandIn, Refusal, cloud_build
-from tests.standins.cloud_storage import CloudStorageStandIn, cloud_storage
+from tests.standins.cloud_storage import CloudStorageStandIn
 from tests.standins.permissions import ROLES, UPLOADS, text
 from vertex_api import credentials, retry
 
@@ -69,13 +69,6 @@ class Daemon:
     def _push(self, name: str, tag: str, **options: Any) -> Iterator[dict[str, Any]]:
         refused = self._deployer.refusal("blobs.upload")
         yield {"error": f"denied: {refused}"} if refused else {"aux": {"Digest": "sha256:1"}}
-
-
-@pytest.fixture
-def storage(monkeypatch: pytest.MonkeyPatch) -> Iterator[CloudStorageStandIn]:
-    with cloud_storage() as standin:
-        monkeypatch.setenv("STORAGE_EMULATOR_HOST", standin.url)
-        yield standin
 
 
 @pytest.fixture
