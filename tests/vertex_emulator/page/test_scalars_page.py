@@ -87,8 +87,12 @@ def test_curves_follow_a_job_and_tell_values(shared: RunningEmulator, visit: Vis
     )
     area = loss.locator(".u-over")
     area.scroll_into_view_if_needed()
-    area.hover(position={"x": 1, "y": 20})
-    expect(train).to_have_text(re.compile(r"train\s+1\s+at step 0"))
+
+    def points_at_the_first() -> bool:
+        area.hover(position={"x": 1, "y": 20})  # anew: the page of a job that ends grows, and moves what was pointed at
+        return re.search(r"train\s+1\s+at step 0$", train.inner_text().strip()) is not None
+
+    until(points_at_the_first)
     expect(loss.get_by_role("listitem").filter(has_text="validation")).to_have_text(re.compile(r"1\.5\s+at step 0"))
     expect(figure(page, "rate").get_by_text("1 value is NaN or infinite, the first at step 0.")).to_be_visible()
     assert page.evaluate("window.untouched")
