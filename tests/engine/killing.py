@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.engine.project import Project
 from tests.engine.stalling_proxy import StallingProxy
-from tests.vertex_emulator.running import until
+from tests.vertex_emulator.running import PATIENCE_SECONDS, until
 
 
 def kill_pulumi_at(project: Project, method: str, path: str, verb: str, calls: int = 1) -> None:
@@ -20,7 +20,7 @@ def kill_pulumi_at(project: Project, method: str, path: str, verb: str, calls: i
         file = project.data / "endpoint.json"
         file.write_text(json.dumps({**started, "url": url}))
         run = project.start_pulumi(verb, "--yes", "--skip-preview", "--stack", project.name)
-        assert proxy.reached.wait(60)
+        assert proxy.reached.wait(PATIENCE_SECONDS)
         run.kill()
         run.communicate()
         proxy.release.set()

@@ -199,7 +199,9 @@ class Project:
     def run_emulator(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         """Run a command of the emulator."""
         command = [sys.executable, "-m", "vertex_emulator", *arguments, f"--data={self.data}"]
-        return subprocess.run(command, cwd=self.root, capture_output=True, text=True, check=False, timeout=60)
+        return subprocess.run(
+            command, cwd=self.root, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
+        )
 
     def start_emulator(self) -> dict[str, Any]:
         """Start the emulator as the provider does, and return its endpoint."""
@@ -208,7 +210,7 @@ class Project:
             "-c",
             "from vertex_training.runtime.emulator import start; start()",
         ]
-        subprocess.run(command, cwd=self.root, env=self.environment, check=True, timeout=60)
+        subprocess.run(command, cwd=self.root, env=self.environment, check=True, timeout=PATIENCE_SECONDS)
         return self.endpoint()
 
     @property

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tests.forwarding_proxy import ForwardingProxy
+from tests.vertex_emulator.running import PATIENCE_SECONDS
 
 
 class StallingProxy(ForwardingProxy):
@@ -43,4 +44,4 @@ class StallingProxy(ForwardingProxy):
             if self.calls == 0:
                 self.reached.set()
         if is_stalled:
-            self.release.wait(60)
+            self.release.wait(PATIENCE_SECONDS)

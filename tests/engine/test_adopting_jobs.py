@@ -13,7 +13,7 @@ import yaml
 
 from tests.clients.environment import variables
 from tests.engine.cloud import GCP, CloudProject, create_cloud_project
-from tests.vertex_emulator.running import IMAGE, RunningEmulator
+from tests.vertex_emulator.running import IMAGE, PATIENCE_SECONDS, RunningEmulator
 
 PROJECT, REGION = GCP["vertex-training:project"], GCP["vertex-training:region"]
 PARENT = f"v1/projects/{PROJECT}/locations/{REGION}"
@@ -35,7 +35,9 @@ print(submitted.resource_name)
 def run_client(vertex: RunningEmulator, *command: str) -> str:
     """Run a client in a shell that `vertex-emulator env` has set up, and return the last line it prints."""
     environment = variables(vertex.data, {}, "--project", PROJECT, "--region", REGION)
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.splitlines()[-1]
 

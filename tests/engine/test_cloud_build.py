@@ -36,7 +36,7 @@ from tests.registry import registry as registry_with_password
 from tests.standins.artifact_registry import HOST, TokensStandIn, tokens
 from tests.standins.cloud_build import CloudBuildStandIn, cloud_build
 from tests.standins.proxied_artifact_registry import ProxiedRegistry, proxied_artifact_registry, why_impossible
-from tests.vertex_emulator.running import IMAGE, RunningEmulator, until
+from tests.vertex_emulator.running import IMAGE, PATIENCE_SECONDS, RunningEmulator, until
 
 pytestmark = [pytest.mark.large, pytest.mark.skipif(bool(why_impossible()), reason=why_impossible())]
 TOKEN, SECRET = "ya29.canary-of-a-google-token", "canary-of-a-build-secret"
@@ -162,7 +162,7 @@ class TestRemoteBuild:
         service.may_run.clear()
         interrupted = _start_up_and_wait_for_build(cloud, service, 2)
         interrupted.send_signal(signal.SIGINT)
-        output, _ = interrupted.communicate(timeout=60)
+        output, _ = interrupted.communicate(timeout=PATIENCE_SECONDS)
         assert "its build was cancelled with this run; run `pulumi up` again to build it" in output
         assert [build["status"] for build in service.builds.values()] == ["SUCCESS", "CANCELLED"]
 

@@ -25,6 +25,7 @@ from tests.packaging.installed import InstalledProject
 from tests.packaging.test_wheel import requirement_closure
 from tests.standins import transit
 from tests.standins.gcp import server
+from tests.vertex_emulator.running import PATIENCE_SECONDS
 from tools.setup import commands
 from tools.template import TEMPLATE, tracked_files
 from vertex_api import __version__
@@ -53,7 +54,9 @@ def create_project(source: Path, folder: Path, environment: dict[str, str]) -> I
     """Let `pulumi new` make the project `demo` from a template, without what it would install."""
     root = folder / "demo"
     command = ["pulumi", "new", str(source), f"--dir={root}", "--name=demo", "--description=Ours", "--generate-only"]
-    subprocess.run([*command, "--yes", "--non-interactive"], cwd=folder, env=environment, check=True, timeout=60)
+    subprocess.run(
+        [*command, "--yes", "--non-interactive"], cwd=folder, env=environment, check=True, timeout=PATIENCE_SECONDS
+    )
     return InstalledProject(folder, root)
 
 

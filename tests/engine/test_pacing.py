@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from tests.engine.project import SLEEP, Project
-from tests.vertex_emulator.running import IMAGE
+from tests.vertex_emulator.running import IMAGE, PATIENCE_SECONDS
 
 REFUSED = (
     "Quota exceeded for quota metric 'Job or long running operation submission requests' and limit "
@@ -100,7 +100,7 @@ def test_ctrl_c_ends_retries_without_loss(project: Project) -> None:
         if "the API does not answer as it should" in line:
             break
     up.send_signal(signal.SIGINT)
-    output += up.communicate(timeout=60)[0]
+    output += up.communicate(timeout=PATIENCE_SECONDS)[0]
     assert "job-0: not submitted: stopped while it was to be tried again" in output, output
     inject(project, "--clear")
     project.up()

@@ -12,7 +12,7 @@ import pytest
 from tests.engine.cloud import CloudProject, create_cloud_project
 from tests.engine.project import SEARCH, SLEEP
 from tests.engine.stalling_proxy import StallingProxy
-from tests.vertex_emulator.running import IMAGE, RunningEmulator, until
+from tests.vertex_emulator.running import IMAGE, PATIENCE_SECONDS, RunningEmulator, until
 
 PARENT = "/v1/projects/acme-dev/locations/europe-west4"
 COLLECTIONS = [f"{PARENT}/customJobs", f"{PARENT}/hyperparameterTuningJobs"]
@@ -123,7 +123,7 @@ def test_the_next_up_resumes_a_timed_out_wait(cloud: CloudProject) -> None:
     up.send_signal(signal.SIGINT)
     until(lambda: shown.append(up.stdout.readline()) or "^C" in shown[-1] or "ancel" in shown[-1])  # type: ignore[func-returns-value, union-attr]
     up.send_signal(signal.SIGINT)
-    rest, _ = up.communicate(timeout=60)
+    rest, _ = up.communicate(timeout=PATIENCE_SECONDS)
     assert up.returncode != 0
     assert "Traceback" not in "".join(shown) + rest
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import requests
 
-from tests.vertex_emulator.running import PARENT
+from tests.vertex_emulator.running import PARENT, PATIENCE_SECONDS
 
 _SECONDS = 120.0
 
@@ -67,7 +67,7 @@ class PatientClient:
         """An answer, or None when there was none."""
         try:
             url = json.loads((self._data / "endpoint.json").read_text())["url"]
-            return self._http.request(method, f"{url}/v1/{path}", json=body, params=query, timeout=20)
+            return self._http.request(method, f"{url}/v1/{path}", json=body, params=query, timeout=PATIENCE_SECONDS)
         except (OSError, ValueError, requests.RequestException):
             self.lost_answers += 1
             time.sleep(0.03)

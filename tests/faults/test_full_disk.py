@@ -8,7 +8,16 @@ from pathlib import Path
 import pytest
 from requests import Response
 
-from tests.vertex_emulator.running import PARENT, RunningEmulator, command, custom_job, labelled, pool, until
+from tests.vertex_emulator.running import (
+    PARENT,
+    PATIENCE_SECONDS,
+    RunningEmulator,
+    command,
+    custom_job,
+    labelled,
+    pool,
+    until,
+)
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
 
@@ -51,7 +60,7 @@ def test_a_full_disk_rejects_create_until_freed(disk: Path, emulator: RunningEmu
 
     def refused() -> list[Response]:
         # The write-ahead log has room for some more.
-        reply = emulator.http.post(f"{emulator.url}/v1/{PARENT}/customJobs", json=body, timeout=30)
+        reply = emulator.http.post(f"{emulator.url}/v1/{PARENT}/customJobs", json=body, timeout=PATIENCE_SECONDS)
         return [reply] if reply.status_code != 200 else []
 
     (reply,) = until(refused, "a refusal")

@@ -115,7 +115,7 @@ def test_google_s_client_works_by_grpc(shared: RunningEmulator, tls: bool) -> No
         with pytest.raises(exceptions.InvalidArgument) as refused:
             client.create_custom_job(parent=PARENT, custom_job=aiplatform_v1.CustomJob(display_name="a"))
         assert refused.value.details
-        client.delete_custom_job(name=created.name).result(timeout=60)
+        client.delete_custom_job(name=created.name).result(timeout=PATIENCE_SECONDS)
         with pytest.raises(exceptions.NotFound):
             client.get_custom_job(name=created.name)
     reply = shared.http.get(f"{shared.url}/healthz", headers={HEADER: "a:1"})
