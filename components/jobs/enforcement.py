@@ -56,16 +56,16 @@ def require(job: Job, parent: str, name: str, error_prefix: str) -> None:
 
 def held(parent: str, name: str) -> Limits:
     """Return the guardrails that hold for a job. Raises SubmitFailed if they cannot be read."""
-    config, given = Provider.config, identity.settings_of(parent, name).get(KEY)
-    extends = config.get(EXTENDS)
-    files = config.get(KEY, ""), extends, os.environ.get(VARIABLE), str(Path.cwd()) if extends else ""
+    given = identity.settings_of(parent, name).get(KEY)
+    extends = Provider.setting(EXTENDS)
+    files = Provider.setting(KEY) or "", extends, os.environ.get(VARIABLE), str(Path.cwd()) if extends else ""
     return _limits(json.dumps(given) if given else "[]", bool(identity.registries(parent)), *files)
 
 
 def prices(parent: str, name: str) -> Prices:
     """Return the prices on file, with the stack's own in their place. The program has found those valid."""
     given = identity.settings_of(parent, name).get("prices")
-    if given is None and (text := Provider.config.get("prices")):
+    if given is None and (text := Provider.setting("prices")):
         given = json.loads(text)
     own = None if given is None else canonicalize(shapes.Prices, given)[0]
     try:

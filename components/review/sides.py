@@ -14,6 +14,7 @@ from ..plan.limits import Limits
 from ..plan.plan import Plan
 from ..plan.training import Timetable, Training, place
 from ..runtime.target import CLOUD_PREFIX
+from ..schema import shapes
 from ..workflow.source import submitted
 from . import changes
 from .document import PreviewDocument
@@ -62,8 +63,7 @@ def _values(preview: PreviewDocument) -> dict[str, Any]:
     """Return the values of the stack file by which jobs are judged, with what its ledgers have in their place."""
     values = {**preview.stack_values, "guardrails": rules_of(preview)}
     for each in _applied(preview):
-        # Two stacks of a program have different regions.
-        values = _merged(values, {"prices": each["prices"]} if "prices" in each else {})
+        values = _merged(values, {key: each[key] for key in shapes.APPLIED if key in each})
     return values
 
 

@@ -11,7 +11,7 @@ from functools import cache, partial
 
 from vertex_api.retry import Pace, least_seconds
 
-CONFIG_KEY = "vertex-training:submissionsPerMinute"
+KEY = "submissionsPerMinute"
 _PROGRESS_SECONDS = 60.0
 
 
@@ -77,11 +77,11 @@ class Pacing:
         self._last_line: float | None = None
 
     def override(self, per_minute: str | None) -> None:
-        """Take the value of `CONFIG_KEY`, which the program has checked, instead of the target's default."""
+        """Take the value of `KEY`, which the program has checked, instead of the target's default."""
         self._override = int(per_minute) if per_minute else None
 
     def limit(self, location: str, per_minute: int) -> None:
-        """Take what a stack sets for its location, instead of the value of `CONFIG_KEY`: of several, the lowest."""
+        """Take what a stack sets for its location, instead of the value of `KEY`: of several, the lowest."""
         with self._lock:
             lowest = self._limits[location] = min(per_minute, self._limits.get(location, per_minute))
             if location in self._paces:
@@ -132,7 +132,7 @@ def pace_line(submissions: int, per_minute: int) -> str:
     """Return what is said when the first submission has to wait, of at least so many."""
     seconds = least_seconds(submissions, per_minute)
     amount = f"{submissions} of them take at least {duration(seconds)}" if seconds else "each has its turn"
-    return f"creating and deleting jobs is paced at {per_minute} a minute ({CONFIG_KEY}): {amount}"
+    return f"creating and deleting jobs is paced at {per_minute} a minute (vertex-training:{KEY}): {amount}"
 
 
 def progress_line(submitted: int, least: int) -> str:

@@ -40,7 +40,6 @@ _REFUSED_OF_COMPONENT = {
     "import_": "is not possible: a component has nothing to import",
 }
 """Options that Pulumi would take without a word and without an effect."""
-_CONFIG_KEYS = ("guardrails", "extends", "prices")
 _MODULE = DYNAMIC_TYPE.partition("/")[2].rstrip(":")
 
 
@@ -170,8 +169,8 @@ class Provider(dynamic.ResourceProvider):
     serialize_as_secret_always = False
     input_names: ClassVar[Sequence[str]] = ()
     """Those properties that are inputs; all others are outputs."""
-    config: ClassVar[Mapping[str, str]] = {}
-    """What of the stack's config jobs are judged and priced by, as the engine passes it, without its namespace."""
+    setting: ClassVar[Callable[[str], str | None]] = staticmethod(lambda _key: None)
+    """The value of a key of the stack's config, as the engine passes it; None if it has none. Not of arguments."""
 
     def configure(self, req: dynamic.ConfigureRequest) -> None:
         """Take the stack's pace and credentials, listen for Ctrl-C, and watch the engine, with which this process ends.
@@ -180,9 +179,8 @@ class Provider(dynamic.ResourceProvider):
         """
         engine.report_plain_errors()
         credentials.use_config({key: req.config.get(key) for key in credentials.CONFIG_KEYS})
-        pacing.current().override(req.config.get(pacing.CONFIG_KEY))
-        given = {key: req.config.get(f"vertex-training:{key}") for key in _CONFIG_KEYS}
-        Provider.config = {key: value for key, value in given.items() if value}
+        Provider.setting = staticmethod(lambda key: req.config.get(f"vertex-training:{key}") or None)
+        pacing.current().override(Provider.setting(pacing.KEY))
         engine.listen_for_cancellation()
         engine.watch()
 

@@ -403,6 +403,10 @@ class _StackKeys(Declarations, Cloud, total=False):
     outputs: Literal["full", "brief"]
 
 
+APPLIED = ("prices", "submissionsPerMinute")
+"""Keys of a stack that the providers of its jobs and a review go by as well, in place of the stack file's."""
+
+
 class Stack(_StackKeys, total=False):
     """The keys of a stack file under `vertex-training:`: its settings, and declarations."""
 

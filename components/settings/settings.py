@@ -44,9 +44,8 @@ NUMBER = f"{NAMESPACE}:projectNumber"
 RUNS = "runs"
 """The stack output with the records of earlier runs; that of a stack with a prefix begins with it."""
 _CONFIG_FOLDER = re.compile(r"""^[{ ]*(?:.*, *)?stackConfigDir: *["']?([^"',#}\n]*[^"',#}\s])""", re.MULTILINE)
-_APPLIED = ("target", "project", "region", "prices", "submissionsPerMinute")
-"""Keys that providers and reviews need as they are."""
 _SERVICE = re.compile(r"([a-z0-9-]+)\.googleapis\.com")
+_PLACE = ("target", "project", "region")
 _OF_PROVIDER = ("project", "region")
 """Keys that default to those of Pulumi's Google provider."""
 
@@ -238,7 +237,7 @@ class Settings:
 
         Neither knows the arguments of a `TrainingStack` otherwise, or the files that its guardrails come from.
         """
-        found = {key: self.plan.stack[key] for key in _APPLIED if key in self.plan.stack}
+        found = {key: self.plan.stack[key] for key in (*_PLACE, *shapes.APPLIED) if key in self.plan.stack}
         if self.plan.limits:
             found |= {"guardrails": self.plan.limits.fields, "guardrailsDigest": self.plan.limits.digest}
         return {**found, "prefix": self.prefix}

@@ -649,7 +649,7 @@ def test_many_runs_that_end_at_once_are_one_sum(cloud: FakeClient, capsys: pytes
 
 def test_a_run_costs_by_the_stack_s_own_prices(cloud: FakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
     own = '{"asOf": "2026-01-01", "source": "ours", "vcpu": {"N1": {"us-central1": 1}}}'
-    monkeypatch.setattr(Provider, "config", {"prices": own})
+    monkeypatch.setattr(Provider, "setting", {"prices": own}.get)
     add_run(cloud, TRAIN)
     (result,) = completion.wait(CLOUD, OWNER, {"digits": TRAIN}, {}).values()
     assert result["took"] == f"{TOOK}: 8.20 USD at 4.0999 an hour"

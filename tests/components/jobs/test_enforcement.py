@@ -39,7 +39,7 @@ def _new_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
 
 def configure(monkeypatch: pytest.MonkeyPatch, **rules: Any) -> None:
     """Let the engine pass the guardrails of a stack file."""
-    monkeypatch.setattr(Provider, "config", {"guardrails": json.dumps(rules)})
+    monkeypatch.setattr(Provider, "setting", {"guardrails": json.dumps(rules)}.get)
 
 
 def inputs(machine: dict[str, Any], name: str = "train", parent: str = LOCAL, image: str = "python") -> dict[str, Any]:
@@ -91,7 +91,7 @@ def test_limits_from_outside_hold_in_the_provider(monkeypatch: pytest.MonkeyPatc
 
 def test_limits_of_a_shared_file_hold_in_the_provider(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "shared.yaml").write_text("guardrails: {machineTypes: [n1-*]}")
-    monkeypatch.setattr(Provider, "config", {"extends": "shared.yaml"})
+    monkeypatch.setattr(Provider, "setting", {"extends": "shared.yaml"}.get)
     (message,) = refused(inputs(A100))
     assert message.startswith(f"{AT}: guardrails.machineTypes (shared.yaml): ")
 

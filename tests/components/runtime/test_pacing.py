@@ -3,7 +3,7 @@
 import pytest
 from vertex_training.runtime import pacing
 from vertex_training.runtime.pacing import Pacing, SubmissionCount, pace_line, progress_line, total_line
-from vertex_training.settings.settings import NAMESPACE
+from vertex_training.schema import shapes
 
 from tests.blocks import taken
 from tests.vertex_api.clock import Clock
@@ -55,7 +55,7 @@ def test_a_wait_is_told_with_what_is_known() -> None:
 
 
 def test_the_key_is_one_of_the_stack_file() -> None:
-    assert pacing.CONFIG_KEY.startswith(f"{NAMESPACE}:")
+    assert pacing.KEY in shapes.APPLIED
 
 
 def test_the_stack_overrides_the_pace_of_its_target() -> None:
