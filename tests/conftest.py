@@ -4,7 +4,9 @@ import fcntl
 import gc
 import os
 import signal
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,8 +33,15 @@ an image, a project that goes from step to step, the wheel, or a package whose i
 SDK, or Pulumi's of Google Cloud. The first that fits counts."""
 
 
+TEMPORARY = "vertex tests"
+"""Where the folders of tests are: users have spaces in the paths of their projects, too."""
+
+
 def pytest_configure() -> None:
     """A run in the background ignores Ctrl-C, and the programs that it starts would, too."""
+    folder = Path(tempfile.gettempdir(), f"{TEMPORARY} {os.getuid()}")
+    folder.mkdir(exist_ok=True)
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(folder))
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
