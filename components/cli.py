@@ -284,6 +284,10 @@ def _add_options_of_runs(command: argparse.ArgumentParser, stack: str, values: s
     help = "copy gs://BUCKET/OBJECT from DIR/BUCKET/OBJECT; default: jobs see the buckets of the stack's emulator"
     group.add_argument("--inputs", type=Path, metavar="DIR", help=help)
     group.add_argument("--no-inputs", action="store_true", help="begin with empty buckets")
+    help = "let jobs call Google as their service account, or as you, with tokens of minutes that they never see"
+    command.add_argument("--as", dest="acting", choices=("account", "user"), help=help)
+    help = "with --as: a bucket of Google's that jobs may write to; repeatable"
+    command.add_argument("--write", action="append", default=[], metavar="gs://BUCKET", help=help)
 
 
 def _doctor(args: argparse.Namespace) -> int:
@@ -307,7 +311,8 @@ def _check_plan(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace) -> int:
     from .rehearsal.run import run
 
-    return run(args.job, args.stack, args.set, args.secret, args.output, args.inputs, args.no_inputs)
+    options = args.output, args.inputs, args.no_inputs, args.acting, args.write
+    return run(args.job, args.stack, args.set, args.secret, *options)
 
 
 def _rehearse(args: argparse.Namespace) -> int:

@@ -234,7 +234,13 @@ def _address(error: Any) -> str:
 
 
 def _root_cause(error: BaseException) -> str:
-    """Return the operating system's text for the error below the layers of HTTP libraries."""
+    """Return the operating system's text for the error below the layers of HTTP libraries, or what was refused."""
+    from vertex_api import transport
+
     while cause := error.__cause__ or error.__context__:
+        if isinstance(error, transport.AnswerRefused):
+            return str(error)
         error = cause
+    if isinstance(error, transport.AnswerRefused):
+        return str(error)
     return getattr(error, "strerror", None) or type(error).__name__

@@ -170,6 +170,19 @@ def explain(error: Exception) -> str:
     return f"{key.place}: Google does not take the credentials ({reason}); {remedy}"
 
 
+def explain_impersonation(error: Exception, own: Any, account: str) -> str:
+    """Return what to do, in one line, about a GoogleAuthError of an `account` that `own` credentials impersonate."""
+    email = getattr(own, "service_account_email", None)
+    is_account = isinstance(email, str) and "@" in email
+    member = f"serviceAccount:{email}" if is_account else '"user:$(gcloud config get account)"'
+    _, reason = _answer(error)
+    return (
+        f"Google gives no token of {account} ({reason.rstrip('.')}); grant the right to impersonate it: gcloud iam "
+        f"service-accounts add-iam-policy-binding {account} --member={member} "
+        "--role=roles/iam.serviceAccountTokenCreator"
+    )
+
+
 def _no_token(place: str, account: str, reason: str, role: str, member: str) -> str:
     return (
         f"{place}: Google gives no token of {account} ({reason}); grant {role} on it to {member}, and enable "

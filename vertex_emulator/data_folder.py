@@ -36,6 +36,7 @@ class DataFolder:
         self.token = root / "token"  # for whoever the system cannot identify as this user
         self.secrets = root / emulator.SECRETS  # values of Secret Manager, which a stack writes
         self.stand_ins = root / emulator.STAND_INS  # of services that the emulator does not have, which a stack writes
+        self.identities = root / emulator.IDENTITIES  # whom jobs act as at Google, which a stack or a run writes
         self.certificate = root / "server.pem"  # of Google's names and this machine's; with its key
         self.trusted = root / "trusted.pem"  # what its programs trust, the authority of that certificate included
         self.declarations = root / emulator.DECLARATIONS  # where jobs are declared, which a stack writes
@@ -103,6 +104,11 @@ class DataFolder:
                 raise StartError(
                     f"{self.gcloud}: settings of gcloud in a data folder that others can open (mode {mode:04o}): no "
                     "emulator leaves it so, and a branch may have brought them; remove them"
+                )
+            if mode & ~_OWNER_ONLY and self.identities.name in names:
+                raise StartError(
+                    f"{self.identities}: says whom jobs act as at Google, in a data folder that others can open (mode "
+                    f"{mode:04o}): no emulator leaves it so, and a branch may have brought it; remove it"
                 )
             if mode & ~_OWNER_ONLY == 0:
                 return

@@ -39,6 +39,7 @@ from vertex_emulator.http.security import Access, SecurityMiddleware, ensure_tok
 from vertex_emulator.inside.authority import Authority
 from vertex_emulator.inside.door import Door, Returning
 from vertex_emulator.inside.entries import EntryWriter
+from vertex_emulator.inside.identity import Identities
 from vertex_emulator.inside.standins import StandIns
 from vertex_emulator.page.routes import Page
 from vertex_emulator.replicas import daemon
@@ -130,7 +131,18 @@ class Server(HttpServer):
         authority = Authority(data.certificate, data.trusted)
         translator = self._translator = Translator(self._endpoint.url)
         self._door = Door(
-            database, self._executor, values, stand_ins, entries, token, files, app, data.buckets, authority, translator
+            database,
+            self._executor,
+            values,
+            stand_ins,
+            Identities(data.identities),
+            entries,
+            token,
+            files,
+            app,
+            data.buckets,
+            authority,
+            translator,
         )
         secured = SecurityMiddleware(app, __version__, Access(token), host if allow_remote else None)
         application = Returning(translator, self._door, secured)

@@ -40,7 +40,7 @@ _FORMS = "vars.NAME=VALUE, timeout=DURATION, maxTrialCount=N or args=[…]"
 
 @dataclass(frozen=True)
 class Options:
-    """The arguments of the command: `only` are names of jobs, `set` and `secret` are as those of `run`.
+    """The arguments of the command: `only` are names of jobs; `set`, `secret`, `acting` and `write` are as of `run`.
 
     `drill` has names of faults, with commas between them. Without `inputs` or `no_inputs`, jobs see what the stack's
     own emulator holds.
@@ -53,6 +53,8 @@ class Options:
     secret: Sequence[str] = ()
     inputs: Path | None = None
     no_inputs: bool = False
+    acting: str | None = None
+    write: Sequence[str] = ()
     drill: str = ""
     against: Path | None = None
     base: str | None = None
@@ -81,11 +83,15 @@ def rehearse(options: Options) -> int:
         if save and (message := explain_written(Path.cwd(), save)):
             raise RunRefused(f"--save: {message}")
         objects = options.inputs.absolute() if options.inputs else None
-        source = Source.read(Path.cwd(), options.stack or (preview.stack if preview else None), options.secret)
+        stack = options.stack or (preview.stack if preview else None)
+        source = Source.read(Path.cwd(), stack, options.secret, options.acting, options.write)
         os.chdir(source.root)
         own = _own_size(options.set, source)
         rehearser = _Rehearser(source, own, Inputs.of(objects, options.no_inputs))
         wanted = rehearser.wanted(preview, options.only)
+        if source.actor:
+            jobs = rehearser.jobs
+            source.actor.check(in_order(jobs, wanted.keys() & jobs.keys()), source.stack)
         with throw_away() as folder:
             base = _base(options, rehearser, source, folder / "base") if options.base else None
             rehearsal = rehearser.rehearse(wanted, folder, faults=faults)

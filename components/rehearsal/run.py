@@ -47,21 +47,25 @@ def run(
     output: Path | None,
     inputs: Path | None = None,
     no_inputs: bool = False,
+    acting: str | None = None,
+    write: Sequence[str] = (),
 ) -> int:
     """Run a job, print its log, and return the exit code: that of its container, 1 for another failure, 2 if refused.
 
-    `assignments` are `vars.NAME=VALUE`, or `FIELD.PATH=VALUE` for a field of the job. `secrets` are those of
-    `Source.read`. Outputs are copied to `output`. Without `inputs` or `no_inputs`, the job sees what the stack's own
-    emulator holds.
+    `assignments` are `vars.NAME=VALUE`, or `FIELD.PATH=VALUE` for a field of the job. `secrets`, `acting` and `write`
+    are those of `Source.read`. Outputs are copied to `output`. Without `inputs` or `no_inputs`, the job sees what the
+    stack's own emulator holds.
     """
     try:
         variables, fields = split_assignments(assignments, "vars.NAME=VALUE or FIELD=VALUE")
-        source = Source.read(Path.cwd(), stack, secrets)
+        source = Source.read(Path.cwd(), stack, secrets, acting, write)
         settings = source.settings(variables, variables)
         chain = _chain(source, settings, name)
         chain[-1] = _assigned(chain[-1], fields, settings.vars)
         if missing := source.missing_secrets(chain):
             raise RunRefused(f"{name} {missing}")
+        if source.actor:
+            source.actor.check(chain, source.stack)
         output, inputs = (each.absolute() if each else None for each in (output, inputs))
         os.chdir(source.root)
         given = Inputs.of(inputs, no_inputs)

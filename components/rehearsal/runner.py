@@ -54,6 +54,7 @@ from ..settings.entries import included
 from ..settings.names import slug
 from ..settings.offline import SECRET, StackFile, read_stack
 from ..settings.settings import NAMESPACE, Settings
+from .acting import Actor
 from .target import follow
 
 VARS = "vars."
@@ -103,21 +104,32 @@ class Source:
     """What a stack file declares, with values for its secrets; as a stack with target `local` has it.
 
     Paths of declarations are relative to its `root`, which must be the current folder of whoever uses its settings.
+    With an `actor`, jobs know the stack's own project.
     """
 
-    def __init__(self, file: StackFile, secrets: Mapping[str, str]) -> None:
-        self.root, self.stack, self.secrets = file.root, file.name, secrets
+    def __init__(self, file: StackFile, secrets: Mapping[str, str], actor: Actor | None = None) -> None:
+        self.root, self.stack, self.secrets, self.actor = file.root, file.name, secrets, actor
         self._project = file.project
         text = file.config.get(f"{NAMESPACE}:secrets") or "{}"
         declared = [*json.loads(text)] if text.startswith("{") else []
         values = json.dumps({**dict.fromkeys(declared, SECRET), **secrets})
         self._config = {**file.as_local(), f"{NAMESPACE}:secrets": values}
+        if actor and file.cloud_project:
+            self._config[f"{NAMESPACE}:project"] = file.cloud_project
 
     @classmethod
-    def read(cls, folder: Path, stack: str | None, secrets: Sequence[str]) -> "Source":
+    def read(
+        cls,
+        folder: Path,
+        stack: str | None,
+        secrets: Sequence[str],
+        acting: str | None = None,
+        write: Sequence[str] = (),
+    ) -> "Source":
         """Read that of a stack, or of the one with target `local`, in the project that a folder is in.
 
-        `secrets` are `NAME`, for the value of a variable of that name, or `NAME=@FILE`. Raises NoStack and RunRefused.
+        `secrets` are `NAME`, for the value of a variable of that name, or `NAME=@FILE`; `acting` and `write` are those
+        of `Actor.of`. Raises NoStack, RunRefused, ActingRefused and DeclarationErrors.
         """
         found = {}
         for argument in secrets:
@@ -127,11 +139,12 @@ class Source:
             except KeyError:
                 reason = f"the variable {name} is not set; set it, or give {name}=@FILE"
                 raise RunRefused(f"--secret: {reason}") from None
-        return cls(read_stack(folder, stack, "local"), found)
+        file = read_stack(folder, stack, "local")
+        return cls(file, found, Actor.of(acting, write, file))
 
     def of(self, root: Path) -> "Source":
         """Return that of the same stack in another checkout of the project. Raises NoStack."""
-        return Source(read_stack(root, self.stack), self.secrets)
+        return Source(read_stack(root, self.stack), self.secrets, self.actor)
 
     def settings(self, variables: Mapping[str, Any], given: Collection[str] = ()) -> Settings:
         """Return the settings with other values of vars; `--set` has those `given`. Raises DeclarationErrors."""
@@ -268,6 +281,8 @@ class Runner:
         self._warned: set[str] = set()
         self._results: dict[str, str] = {}
         self._written: list[str] = []
+        self._real: set[str] = set()
+        """The buckets that are Google's, of those that jobs name."""
 
     def run(
         self,
@@ -286,9 +301,15 @@ class Runner:
         emulator.replace_stand_ins(settings.project, settings.emulator.get("endpoints", {}))
         api = target.resolve(LOCAL_PREFIX + location_name(settings.project, settings.region))
         job, shown = self._submitted(settings, training, place)
+        buckets = {uri.removeprefix("gs://").partition("/")[0] for uri in named(job.job_spec["workerPoolSpecs"])}
+        if actor := self._source.actor:
+            asked = buckets - self._real - {_bucket(settings)}
+            unknown = sorted(each for each in asked if not (self.buckets / each).is_dir())
+            self._real |= actor.real(unknown, job, self.say)
+            emulator.replace_identity(settings.project, actor.entry(self._real))
         # Nobody knows here which buckets there are on Vertex AI: a job may write to those that it names.
-        for uri in named(job.job_spec["workerPoolSpecs"]):
-            bucket = self.buckets / uri.removeprefix("gs://").partition("/")[0]
+        for each in sorted(buckets):
+            bucket = self.buckets / each
             bucket.mkdir(parents=True, exist_ok=True)
             bucket.chmod(0o777)
         earlier = {file: _stamp(file) for file in trees.walk(self._outputs(job)).files}
@@ -323,7 +344,7 @@ class Runner:
             "packages": {each: self._package(settings, each, bucket) for each in sorted(names["packages"])},
         }
         own = f"{bucket}/{place}" if place else ""
-        whole = Defaults(bucket).complete(
+        whole = Defaults(bucket, self._source.actor.job_spec if self._source.actor else {}).complete(
             training.job, lambda _, declared: own or declared or f"{bucket}/{training.name}"
         )
         secrets = self._source.secrets

@@ -23,7 +23,8 @@ from ..own import DATA_VARIABLE
 from . import overlay
 
 _PREFIX = "vertex-training-run-"
-_LOCK = "owner.lock"
+LOCK = "owner.lock"
+"""The file of a run's folder that its process has locked."""
 _START_SECONDS = 60
 """How long an emulator may take that a killed run was starting."""
 _PAUSE_SECONDS = 0.3
@@ -60,7 +61,7 @@ def _make() -> tuple[Path, IO[str]]:
         try:
             lock = _open_lock(folder)
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if os.path.samestat((folder / _LOCK).stat(), os.fstat(lock.fileno())):
+            if os.path.samestat((folder / LOCK).stat(), os.fstat(lock.fileno())):
                 return folder, lock
             lock.close()
         except FileNotFoundError:  # another run has taken the folder for an abandoned one, before it was locked
@@ -68,7 +69,7 @@ def _make() -> tuple[Path, IO[str]]:
 
 
 def _open_lock(folder: Path) -> IO[str]:
-    return os.fdopen(os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "w")
+    return os.fdopen(os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "w")
 
 
 @contextmanager

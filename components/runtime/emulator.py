@@ -15,14 +15,16 @@ from urllib.parse import urlsplit
 import pulumi
 from pulumi import dynamic
 
+from vertex_api.acting import Acting
 from vertex_api.client import Endpoint
-from vertex_api.emulator import DECLARATIONS, SECRETS, STAND_INS, Address, ask
+from vertex_api.emulator import DECLARATIONS, IDENTITIES, SECRETS, STAND_INS, Address, ask
 from vertex_api.jobspec import EGRESS, LOG_LIMIT_MB, PIDS_LIMIT
 
 from .. import providers
 from ..errors import EmulatorFailed, SubmitFailed
 from ..own import emulator_data
 from . import engine, holders
+from .acting import require_own_code, require_token
 from .resource import DynamicResource, Provider
 
 REMOTE_VARIABLE = "VERTEX_EMULATOR_ALLOW_REMOTE"
@@ -141,6 +143,15 @@ def replace_stand_ins(project: str, urls_by_host: Mapping[str, str]) -> None:
     _replace(STAND_INS, project, dict(urls_by_host))
 
 
+def replace_identity(project: str, identity: Mapping[str, Any]) -> None:
+    """Write whom the jobs of a Google Cloud project act as at Google, in the same way, but once the emulator has run.
+
+    It closes a folder to others, in which what says so counts for nothing. No secret is written.
+    """
+    if identity or (emulator_data() / IDENTITIES).exists():
+        _replace(IDENTITIES, project, {**identity, "folder": emulator_data().stat().st_ino} if identity else {})
+
+
 def replace_declarations(stack: str, folder: Path, jobs: Sequence[Mapping[str, Any]]) -> None:
     """Write where the jobs of a stack are declared, for the emulator's page; without a data folder, do nothing.
 
@@ -178,17 +189,22 @@ def _replace(name: str, key: str, value: Mapping[str, Any]) -> None:
 
 
 _ID = "emulator"
+ACTING_USER = "user"
+"""The identity of whoever is logged in on this machine, in place of an account's e-mail."""
 _CONTAINER_DEFAULTS = {"pidsLimit": PIDS_LIMIT, "logLimitMb": LOG_LIMIT_MB, "egress": EGRESS}
 
 
 class EmulatorProvider(Provider):
     """Starts the emulator with the stack, and stops it with the stack unless jobs of other stacks are active in it."""
 
-    input_names = ("port", *_CONTAINER_DEFAULTS, "project", "secrets", "endpoints")
+    input_names = ("port", *_CONTAINER_DEFAULTS, "project", "secrets", "endpoints", "identity")
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
+        identity = _identity(props)
         _keep(props, props)
         start(serve_options(props))
+        if project := props.get("project"):
+            replace_identity(project, identity)
         holders.current().take(engine.requested_urn(), _ID)
         return dynamic.CreateResult(_ID, dict(props))
 
@@ -215,14 +231,15 @@ class EmulatorProvider(Provider):
 class Emulator(DynamicResource):
     """The emulator's process. Without a `port` it chooses one and keeps it across restarts.
 
-    The `secrets` and `endpoints` of `settings`, a `shapes.Emulator`, are for jobs of a Google Cloud `project`.
+    The `secrets`, `endpoints` and `identity` of `settings`, a `shapes.Emulator`, are for jobs of a Google Cloud
+    `project`.
     """
 
     def __init__(
         self, name: str, settings: Mapping[str, Any], project: str, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         props: dict[str, Any] = {"port": None, **settings}
-        if settings.get("secrets") or settings.get("endpoints"):
+        if any(settings.get(key) for key in ("secrets", "endpoints", "identity")):
             props["project"] = project
         if secrets := settings.get("secrets"):
             props["secrets"] = pulumi.Output.secret(secrets)
@@ -234,6 +251,19 @@ def _keep(props: Mapping[str, Any], kept: Mapping[str, Any]) -> None:
     if project := props.get("project"):
         replace_secrets(project, kept.get("secrets") or {})
         replace_stand_ins(project, kept.get("endpoints") or {})
+        if not kept.get("identity"):
+            replace_identity(project, {})
+
+
+def _identity(props: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what the emulator is told of whom jobs act as, once Google has given a token. Raises ActingRefused."""
+    identity = props.get("identity")
+    if not identity:
+        return {}
+    require_own_code("emulator.identity")
+    account = "" if identity == ACTING_USER else str(identity)
+    require_token(f"emulator.identity: {identity}", Acting(account))
+    return {"as": "account" if account else "user", "account": account}
 
 
 def serve_options(props: Mapping[str, Any]) -> list[str]:

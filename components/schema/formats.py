@@ -107,6 +107,9 @@ AccountId = Annotated[
     String, _Pattern("[a-z][a-z0-9-]{4,28}[a-z0-9]", "an account's id: 6 to 30 lowercase letters, digits and hyphens")
 ]
 AccountEmail = Annotated[String, _Pattern("[^@/]+@[^@/]+[.]gserviceaccount[.]com", "a service account's e-mail")]
+Acting = Annotated[
+    String, _Pattern("user|[^@/]+@[^@/]+[.]gserviceaccount[.]com", "a service account's e-mail, nor user, for your own")
+]
 _MEMBER = "an IAM member: user:, group:, serviceAccount:, domain:, principal: or principalSet:"
 Member = Annotated[String, _Pattern("(user|group|serviceAccount|domain|principal|principalSet):.+", _MEMBER)]
 _BUCKET = 'a bucket\'s name: 3 to 63 lowercase letters, digits, ".", "_", "-"'

@@ -204,6 +204,7 @@ class Emulator(ClosedTypedDict, total=False):
     egress: Boolean
     secrets: dict[str, String]
     endpoints: dict[str, formats.StandIn]
+    identity: formats.Acting
 
 
 class Registry(ClosedTypedDict, total=False):

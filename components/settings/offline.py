@@ -32,6 +32,13 @@ class StackFile(NamedTuple):
     config: dict[str, str]
     key: str | None
 
+    @property
+    def cloud_project(self) -> str:
+        """The Google Cloud project of a stack with target `gcp`, "" if it names none."""
+        if self.config.get("vertex-training:target") != "gcp":
+            return ""
+        return self.config.get("vertex-training:project") or self.config.get("gcp:project") or ""
+
     def as_local(self) -> dict[str, str]:
         """Return this package's keys as a stack with target `local` has them, without those for Google Cloud alone."""
         own = "vertex-training:"

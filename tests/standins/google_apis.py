@@ -29,6 +29,7 @@ REGISTRY = "europe-west4-docker.pkg.dev"
 JOBS = "europe-west4-aiplatform.googleapis.com"
 _APIS = (
     "us-central1-aiplatform",
+    "bigquery",
     "logging",
     "cloudbuild",
     "storage",
@@ -169,7 +170,7 @@ def google_apis(folder: Path) -> Iterator[GoogleApisStandIn]:
             if self.command != "HEAD":
                 self.wfile.write(content)
 
-        do_GET = do_HEAD = do_POST = do_DELETE = answer  # noqa: N815
+        do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = answer  # noqa: N815
 
         def log_message(self, *arguments: object) -> None:
             """Nothing: a test's output is its own."""

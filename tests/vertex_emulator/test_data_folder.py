@@ -64,6 +64,16 @@ def test_a_checkout_brings_no_settings_of_gcloud(tmp_path: Path) -> None:
         DataFolder.open(tmp_path)
 
 
+def test_a_checkout_brings_no_identity(tmp_path: Path) -> None:
+    (tmp_path / "gcs").mkdir()
+    (tmp_path / "identity.json").write_text("{}")
+    tmp_path.chmod(0o755)
+    with pytest.raises(StartError, match=r"identity.json: says whom jobs act as at Google, .* \(mode 0755\)"):
+        DataFolder.open(tmp_path)
+    tmp_path.chmod(0o700)
+    DataFolder.open(tmp_path)
+
+
 @pytest.mark.parametrize("name", ["endpoint.json", "lock"])
 def test_an_endpoint_of_a_checkout_is_none(tmp_path: Path, name: str) -> None:
     content = {"pid": 1, "host": "h", "port": 1, "url": "u", "version": "1"}

@@ -27,12 +27,13 @@ from vertex_emulator import names
 from vertex_emulator.clients import endpoints
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job
-from vertex_emulator.errors import ApiError, ExecutorUnavailable
+from vertex_emulator.errors import ApiError, ExecutorUnavailable, ReplicaCannotStart
 from vertex_emulator.http.connection import MEMORY, HttpServer, Limits, Listener, Relay
 from vertex_emulator.http.responses import error_response
-from vertex_emulator.inside import authority, metadata, services
+from vertex_emulator.inside import authority, identity, metadata, services
 from vertex_emulator.inside.authority import Authority
 from vertex_emulator.inside.entries import EntryWriter
+from vertex_emulator.inside.identity import Identities, Identity
 from vertex_emulator.inside.metadata import Caller
 from vertex_emulator.inside.standins import StandIn, StandIns
 from vertex_emulator.replicas.executor import Executor
@@ -72,6 +73,9 @@ _NO_DOOR = (
     "Google's libraries find neither an identity nor a service here: containers may reach no address of this machine "
     "(docs/google.md)."
 )
+_NOT_ACTING = (
+    "--as cannot work here, because no name of Google's leads containers to the emulator: {} (docs/google.md)."
+)
 _CREDENTIALS = "GOOGLE_APPLICATION_CREDENTIALS"
 _PUBLIC = "commondatastorage.googleapis.com"
 _NAME_SECONDS = 5.0
@@ -84,8 +88,8 @@ class Door:
     """Serves what jobs find of Google on an address that containers reach; they reach nothing else of this machine.
 
     `app` is the emulator's application, `buckets` its folder of buckets; `values` are its secrets, `stand_ins` the
-    user's. Keys and tokens are derived from `secret`, so they stay the same after a restart. `files` is how many the
-    process may open.
+    user's, `identities` those that jobs have at Google. Keys and tokens are derived from `secret`, so they stay the
+    same after a restart. `files` is how many the process may open.
 
     A container is trusted with its job, not with the emulator: none of its connections counts as known.
     """
@@ -94,6 +98,7 @@ class Door:
     executor: Executor
     values: SecretValues
     stand_ins: StandIns
+    identities: Identities
     entries: EntryWriter
     secret: str
     files: int
@@ -108,13 +113,17 @@ class Door:
     def home(self, job: Job) -> Home:
         """Serve, and return how a job's containers find the door; nothing where there can be none.
 
-        A job that brings credentials of its own goes to Google with them. Raises ExecutorUnavailable and StartError.
+        A job that brings credentials of its own goes to Google with them. Raises ExecutorUnavailable, StartError, and
+        ReplicaCannotStart for a job that is to act as somebody at Google where that cannot be.
         """
         if any(_brings_credentials(pool) for pool in job.spec["jobSpec"]["workerPoolSpecs"]):
             return Home()
+        acting = self.identities.of(job.location.project_number)
         with self._lock:
             self._address = self._address or self._serve(self.executor.gateway())
             if self._address is None:
+                if acting:
+                    raise ReplicaCannotStart(_NOT_ACTING.format("they may reach no address of this machine"))
                 return Home(note=_NO_DOOR)
         host, port, tls_port = self._address
         secrets = self.values.exist_for(job.location.project_number)
@@ -123,11 +132,15 @@ class Door:
         obstacle = self.executor.set_rules()
         stand_ins = self.stand_ins.of(job.location.project_number)
         if obstacle is not None:
+            if acting:
+                raise ReplicaCannotStart(_NOT_ACTING.format(obstacle))
             note = _NOT_LED.format(obstacle)
             return Home(variables, note=f"{note} {_NOR_STAND_INS}" if stand_ins else note)
         trusted = dict.fromkeys(authority.VARIABLES, authority.BUNDLE)
         mount = Mount(str(self.authority.bundle()), authority.BUNDLE, read_only=True)
-        return Home({**variables, **trusted}, dict.fromkeys([*services.NAMES, *stand_ins], HOME), [mount])
+        project = job.location.project if acting else ""
+        hosts = dict.fromkeys([*services.NAMES, *stand_ins], HOME)
+        return Home({**variables, **trusted}, hosts, [mount], project=project)
 
     def resume(self) -> None:
         """Serve where an earlier process did: its containers know that address. Do nothing if that is impossible."""
@@ -187,12 +200,18 @@ class Door:
             return metadata.answer(request, caller, self.token)
 
         job = self._job(request, caller)
+        acting = self.identities.of(job.location.project_number)
+        raw_path = request.scope["raw_path"]
+        if acting and identity.is_of_google(acting, request.method, raw_path, self._has_bucket):
+            return await self._google(request, acting, job, identity.STORAGE)
         if path == "/v2/entries:write" and request.method == "POST":
             return await self.entries.answer(request, job)
         served = _SERVED.fullmatch(path)
         if served is None:
             if request.method in ("GET", "HEAD") and (found := _OBJECT.fullmatch(path)):
-                if (self.buckets / found[1]).is_dir() or "authorization" in request.headers:
+                if acting and identity.is_real(acting, found[1], self._has_bucket):
+                    return await self._google(request, acting, job, identity.STORAGE)
+                if self._has_bucket(found[1]) or "authorization" in request.headers:
                     return _at(self.app, f"/download/storage/v1/b/{found[1]}/o/{found[2]}")
                 return await _public(path, found[1])
             raise ApiError("NOT_FOUND", f"The requested URL {path} was not found for jobs of this emulator.")
@@ -206,18 +225,30 @@ class Door:
             )
         return self.app
 
+    def _has_bucket(self, name: str) -> bool:
+        return (self.buckets / name).is_dir()
+
     def _require_bucket(self, name: str) -> None:
         """Raise ApiError for a bucket that does not exist. Programs outside may make one by its first object."""
-        if not (self.buckets / name).is_dir():
+        if not self._has_bucket(name):
             raise ApiError("NOT_FOUND", f"The specified bucket does not exist: {name}.")
 
     async def _stand_in(self, request: Request, service: str) -> ASGIApp:
         """Return what answers for a service that the emulator does not have. Raises ApiError."""
         job = self._job(request, await self._caller(request))
         urls = self.stand_ins.of(job.location.project_number)
-        if service not in urls:
-            raise services.refusal(service, urls)
-        return StandIn(service, urls[service])
+        if service in urls:
+            return StandIn(service, urls[service])
+        if acting := self.identities.of(job.location.project_number):
+            return await self._google(request, acting, job, service)
+        raise services.refusal(service, urls)
+
+    async def _google(self, request: Request, acting: Identity, job: Job, host: str) -> ASGIApp:
+        """Return what answers for a service by Google itself, as whom a job acts as. Raises ApiError."""
+        scope = request.scope
+        identity.require_passable(host, scope["raw_path"], scope["query_string"], scope["headers"])
+        account = acting.account_of(job)
+        return await to_thread.run_sync(self.identities.google, host, account)
 
     async def _caller(self, request: Request) -> Caller | None:
         """Return who is at the other end, once for all requests of a connection: until it ends, it is the same."""
@@ -238,7 +269,10 @@ class Door:
         job_id, replica = found
         with self.database.read() as transaction:
             job = transaction.jobs.get(job_id)
-        return Caller(job, replica) if job is not None else None
+        if job is None:
+            return None
+        acting = self.identities.of(job.location.project_number)
+        return Caller(job, replica, acting.account if acting else "")
 
     def _job(self, request: Request, caller: Caller | None) -> Job:
         """Return the job that sends a request; clients of emulators send no token. Raises ApiError."""

@@ -34,17 +34,18 @@ Tree = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Caller:
-    """A container that asks: a replica of a job."""
+    """A container that asks: a replica of a job. `account` is that of jobs here which name none."""
 
     job: Job
     replica: Replica
+    account: str = ""
 
     @property
     def email(self) -> str:
         """The account that its code acts as: the job's, else Vertex AI's Custom Code Service Agent."""
         given = self.job.spec["jobSpec"].get("serviceAccount")
         number = self.job.location.project_number
-        return str(given or f"service-{number}@gcp-sa-aiplatform-cc.iam.gserviceaccount.com")
+        return str(given or self.account or f"service-{number}@gcp-sa-aiplatform-cc.iam.gserviceaccount.com")
 
 
 def tenant_project(project: str) -> str:

@@ -37,7 +37,7 @@ def refusal(name: str, stand_ins: Collection[str]) -> ApiError:
     """Return the error for a request to a service that is neither emulated nor among those that have stand-ins."""
     message = (
         f"{name} is not emulated at home{did_you_mean(name, stand_ins)}. Give the job credentials of its own "
-        "(GOOGLE_APPLICATION_CREDENTIALS in its env), with which it calls Google, or name a stand-in in the stack's "
-        f"emulator: {{endpoints: {{{name}: URL}}}} (docs/google.md)."
+        "(GOOGLE_APPLICATION_CREDENTIALS in its env), with which it calls Google, run it with --as account or user, or "
+        f"name a stand-in in the stack's emulator: {{endpoints: {{{name}: URL}}}} (docs/google.md)."
     )
     return ApiError("UNIMPLEMENTED", message)

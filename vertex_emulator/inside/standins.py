@@ -9,7 +9,7 @@ import contextlib
 import ipaddress
 import json
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from vertex_emulator.replicas.firewall import METADATA_SERVERS
 
 _CONNECT_SECONDS, _SILENT_SECONDS = 5.0, 120.0
 _CHUNK = 64 << 10
+_UNAUTHENTICATED = 401
 _OF_JOBS = (b"authorization", b"x-goog-api-key", b"cookie", b"metadata-flavor")
 """Headers that say who a job is, or that make a request one to a metadata server."""
 _OF_CONNECTIONS = (
@@ -55,12 +56,21 @@ class StandIns:
         }
 
 
+def _nothing() -> None:
+    pass
+
+
 @dataclass(frozen=True)
 class StandIn:
-    """The ASGI application that answers for `host` by what answers at `url`."""
+    """The ASGI application that answers for `host` by what answers at `url`.
+
+    Requests have `headers` in place of the job's; `refused` is called for one that these do not identify.
+    """
 
     host: str
     url: str
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    refused: Callable[[], None] = _nothing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, and its answer back. A redirect is an answer: it is the job that follows it, or not."""
@@ -69,6 +79,8 @@ class StandIn:
         async def pass_back(message: Any) -> None:
             nonlocal has_begun
             has_begun = True
+            if message.get("status") == _UNAUTHENTICATED:
+                self.refused()
             await send(message)
 
         try:
@@ -81,24 +93,21 @@ class StandIn:
             await error_response(self._unanswered(error))(scope, receive, send)
 
     def _unanswered(self, error: Exception) -> ApiError:
+        message = f"The stand-in {self.url} for {self.host} fails: {self._reason(error)}."
+        return ApiError("UNAVAILABLE", f"{message} Start it, or correct emulator.endpoints.")
+
+    def _reason(self, error: Exception) -> str:
         if isinstance(error, h11.ProtocolError):
-            reason = "it does not answer as HTTP/1.1 does"
-        elif isinstance(error, TimeoutError):
-            reason = "it does not answer in time"
-        else:
-            reason = getattr(error, "strerror", None) or str(error)
-        message = f"The stand-in {self.url} for {self.host} fails: {reason}. Start it, or correct emulator.endpoints."
-        return ApiError("UNAVAILABLE", message)
+            return "it does not answer as HTTP/1.1 does"
+        if isinstance(error, TimeoutError):
+            return "it does not answer in time"
+        return getattr(error, "strerror", None) or str(error)
 
     @contextlib.asynccontextmanager
     async def _connection(self) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
         """Connect. Raises OSError, also for an address that is no stand-in's."""
-        url = urlsplit(self.url)
-        context = ssl.create_default_context() if url.scheme == "https" else None
         async with asyncio.timeout(_CONNECT_SECONDS):
-            reader, writer = await asyncio.open_connection(
-                url.hostname, url.port or (443 if context else 80), ssl=context
-            )
+            reader, writer = await self._open()
         try:
             address = ipaddress.ip_address(writer.get_extra_info("peername")[0].partition("%")[0])
             address = getattr(address, "ipv4_mapped", None) or address
@@ -108,13 +117,19 @@ class StandIn:
         finally:
             writer.transport.abort()
 
+    async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        url = urlsplit(self.url)
+        context = ssl.create_default_context() if url.scheme == "https" else None
+        return await asyncio.open_connection(url.hostname, url.port or (443 if context else 80), ssl=context)
+
     async def _ask(
         self, scope: Scope, receive: Receive, send: Send, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         connection = h11.Connection(h11.CLIENT)
         target = scope["raw_path"] + (b"?" + scope["query_string"] if scope["query_string"] else b"")
-        left_out = (*_OF_JOBS, *_OF_CONNECTIONS)
-        headers = [(name, value) for name, value in scope["headers"] if name not in left_out]
+        left_out = (*_OF_JOBS, *_OF_CONNECTIONS, b"host", *(name for name, _ in self.headers))
+        headers = [(b"host", self.host.encode()), *self.headers]
+        headers += [(name, value) for name, value in scope["headers"] if name not in left_out]
         if any(name == b"transfer-encoding" for name, _ in scope["headers"]):
             headers.append((b"transfer-encoding", b"chunked"))
         request = h11.Request(method=scope["method"], target=target, headers=[*headers, (b"connection", b"close")])

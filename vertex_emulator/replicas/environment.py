@@ -16,6 +16,8 @@ from vertex_api.scalars import quote
 from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.errors import ReplicaCannotStart
 
+PROJECT = "CLOUD_ML_PROJECT_ID"
+"""The variable with the number of the job's project."""
 TF_PORT = 2222
 TRAINING_PORT = 3333
 STATUSZ_PORT = 6000
@@ -39,7 +41,7 @@ def service_variables(job: Job, replica: Replica, metric_id: str | None = None) 
     variables = {
         "CLOUD_ML_JOB": _program_json(job, replica),
         "CLOUD_ML_JOB_ID": job.owner[1],
-        "CLOUD_ML_PROJECT_ID": job.location.project_number,
+        PROJECT: job.location.project_number,
         "CLOUD_ML_REGION": job.location.region,
         "CLUSTER_SPEC": json.dumps({**_cluster_spec(job, replica, _POOLS), "open_ports": [TRAINING_PORT]}),
         "RANK": str(replicas.index(replica)),

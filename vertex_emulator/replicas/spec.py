@@ -16,6 +16,7 @@ from vertex_emulator.gcs.files import ROOT, BucketTree, split_uri
 from vertex_emulator.replicas import debugger, mounts, size
 from vertex_emulator.replicas.environment import (
     METRIC_FOLDER,
+    PROJECT,
     ContainerTexts,
     escape,
     hostname,
@@ -55,13 +56,15 @@ class ReplicaSpec:
 class Home:
     """How a job's containers find Google's services at home: variables, addresses of hosts, and mounts.
 
-    `note` says who does not find them, "" if all do.
+    `note` says who does not find them, "" if all do. `project` is the id of the job's project where its calls go to
+    Google, which does not know the number that it has here.
     """
 
     variables: Mapping[str, str] = field(default_factory=dict)
     hosts: Mapping[str, str] = field(default_factory=dict)
     mounts: Sequence[Mount] = ()
     note: str = ""
+    project: str = ""
 
 
 _NO_HOME = Home()
@@ -87,7 +90,10 @@ def build(
     place = replica.first_attempt  # every attempt of a replica has the same spec
 
     container = pool.get("containerSpec") or _package_container(pool["pythonPackageSpec"], data)
-    texts = ContainerTexts.expand(container, service_variables(job, place, metric_id))
+    variables = service_variables(job, place, metric_id)
+    if home.project:
+        variables = {**variables, PROJECT: home.project}
+    texts = ContainerTexts.expand(container, variables)
 
     _make_output_bucket(spec, data)
     mounted = [*mounts.buckets(data), *mounts.make(pool, data)]

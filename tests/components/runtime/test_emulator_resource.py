@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 from vertex_training.runtime import emulator
+from vertex_training.runtime.acting import ActingRefused
 from vertex_training.runtime.emulator import EmulatorProvider
 
+from vertex_api.acting import Acting
 from vertex_api.client import Endpoint
-from vertex_api.emulator import SECRETS, STAND_INS
+from vertex_api.emulator import IDENTITIES, SECRETS, STAND_INS
 
 provider = EmulatorProvider()
 DEFAULTS = ["--pids-limit=8192", "--log-limit-mb=100", "--egress"]
@@ -85,6 +87,36 @@ def test_stand_ins_change_without_a_restart(done: list[Any], tmp_path: Path, mon
     provider.update("emulator", second, {})
     assert not (tmp_path / STAND_INS).exists()
     assert ("stopped", {}) not in done
+
+
+def test_an_identity_is_kept_once_it_has_a_token(
+    done: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VERTEX_EMULATOR_DATA", str(tmp_path))
+    asked: list[str] = []
+
+    def token(option: str, acting: Acting) -> None:
+        asked.append(f"{option} by {acting.account}")
+        if acting.account == "no":
+            raise ActingRefused(f"{option}: Google gives no token")
+
+    monkeypatch.setattr(emulator, "require_token", token)
+    monkeypatch.setattr(emulator, "require_own_code", asked.append)
+    account = "trainer@acme-dev.iam.gserviceaccount.com"
+    user, other = ({"project": "local", "identity": each} for each in ("user", account))
+    folder = tmp_path.stat().st_ino
+    provider.create(user)
+    assert json.loads((tmp_path / IDENTITIES).read_text()) == {"local": {"as": "user", "account": "", "folder": folder}}
+    provider.update("emulator", user, other)
+    kept = {"local": {"as": "account", "account": account, "folder": folder}}
+    assert json.loads((tmp_path / IDENTITIES).read_text()) == kept
+    with pytest.raises(ActingRefused):
+        provider.update("emulator", other, {**other, "identity": "no"})
+    assert json.loads((tmp_path / IDENTITIES).read_text()) == kept
+    provider.update("emulator", other, {})
+    assert not (tmp_path / IDENTITIES).exists()
+    own = "emulator.identity"
+    assert asked == [own, f"{own}: user by ", own, f"{own}: {account} by {account}", own, f"{own}: no by no"]
 
 
 def test_reading_does_not_start_the_emulator(done: list[Any]) -> None:

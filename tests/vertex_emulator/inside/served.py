@@ -23,6 +23,7 @@ from vertex_emulator.errors import ExecutorUnavailable
 from vertex_emulator.inside.authority import Authority
 from vertex_emulator.inside.door import Door
 from vertex_emulator.inside.entries import EntryWriter
+from vertex_emulator.inside.identity import Identities
 from vertex_emulator.inside.standins import StandIns
 from vertex_emulator.names import Location
 from vertex_emulator.rpc.relay import Translator
@@ -72,8 +73,20 @@ class ServedDoor:
         entries = EntryWriter(self.database)
         authority = Authority(self.data.certificate, self.data.trusted)
         secret, buckets, translator = "a token of the emulator", self.data.buckets, Translator("http://here")
+        acting = Identities(self.data.identities)
         self.door = Door(
-            self.database, executor, values, stand_ins, entries, secret, 1024, app, buckets, authority, translator
+            self.database,
+            executor,
+            values,
+            stand_ins,
+            acting,
+            entries,
+            secret,
+            1024,
+            app,
+            buckets,
+            authority,
+            translator,
         )
 
     def close(self) -> None:

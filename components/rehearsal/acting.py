@@ -1,0 +1,138 @@
+"""`--as` of `run` and `rehearse`: whom the code of jobs acts as at Google, and which buckets are Google's."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from vertex_api.acting import Acting
+from vertex_api.job import Job
+
+from ..plan.training import Training
+from ..runtime.acting import ActingRefused, require_own_code, require_token
+from ..settings.entries import SECTIONS
+from ..settings.offline import StackFile
+from ..settings.settings import NAMESPACE, NUMBER, Settings
+from .target import LOCK
+
+KINDS = ("account", "user")
+_OPTION, _WRITE = "--as", "--write"
+_UNKNOWN_NUMBER = "000000"
+_LISTED = "https://storage.googleapis.com/storage/v1/b/{}/o"
+
+
+@dataclass(frozen=True)
+class Actor:
+    """Whom jobs act as: the `account` of a stack and of jobs that name one, or for "user" who is logged in here.
+
+    They may write to the buckets of `write`.
+    """
+
+    kind: str
+    account: str = ""
+    write: frozenset[str] = frozenset()
+    _known: dict[str, Acting] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, kind: str | None, write: Sequence[str], file: StackFile) -> "Actor | None":
+        """Return who acts by the options of a command, None without. Raises ActingRefused and DeclarationErrors."""
+        buckets = frozenset(map(_bucket, write))
+        if kind is None:
+            if write:
+                raise ActingRefused(f"{_WRITE}: needs {_OPTION} account or user: without, nothing is written to Google")
+            return None
+        require_own_code(_OPTION)
+        return cls(kind, _account(file) if kind == "account" else "", buckets)
+
+    def check(self, trainings: Iterable[Training], stack: str) -> None:
+        """Ask for the tokens of jobs, before anything else is done. Raises ActingRefused."""
+        for training in trainings:
+            if self.kind == "account" and not self.account_of(training.job):
+                raise ActingRefused(
+                    f"{_OPTION} account: {training.name} has no serviceAccount, and the stack {stack} no account for "
+                    "jobs; give --stack with one of target gcp"
+                )
+        for account in {self.account_of(each.job): None for each in trainings}:
+            require_token(f"{_OPTION} {self.kind}", self._acting(account))
+
+    def account_of(self, job: Job) -> str:
+        """Return the account that a job acts as, "" for who is logged in here."""
+        return str(job.job_spec.get("serviceAccount") or self.account) if self.kind == "account" else ""
+
+    @cached_property
+    def job_spec(self) -> Mapping[str, Any]:
+        """What jobs have that name no account."""
+        return {"serviceAccount": self.account} if self.account else {}
+
+    def entry(self, real: Collection[str]) -> Mapping[str, Any]:
+        """Return what the emulator is told, with buckets that are Google's; it counts as long as this command lives."""
+        return {
+            "as": self.kind,
+            "account": self.account,
+            "write": sorted(self.write),
+            "real": sorted(real),
+            "while": LOCK,
+        }
+
+    def real(self, buckets: Iterable[str], job: Job, say: Callable[[str], None]) -> set[str]:
+        """Return which buckets Google has, and say which of them a job may not list. Raises ActingRefused."""
+        found = set()
+        for bucket in buckets:
+            status, reason = self._ask(bucket, self.account_of(job))
+            if status == 404:
+                say(f"gs://{bucket}: Google has no such bucket; it is made at home")
+                continue
+            if status >= 400:
+                say(f"gs://{bucket}: is Google's, and may not be listed ({reason})")
+            found.add(bucket)
+        return found
+
+    def _ask(self, bucket: str, account: str) -> tuple[int, str]:
+        import requests
+
+        from vertex_api import transport
+
+        try:
+            with transport.mount(requests.Session(), 30.0) as session:
+                reply = session.get(
+                    _LISTED.format(bucket),
+                    params={"maxResults": "1", "fields": "kind"},
+                    headers=dict(self._acting(account).headers()),
+                )
+        except requests.RequestException as error:
+            raise ActingRefused(f"{_OPTION}: gs://{bucket}: {' '.join(str(error).split())[:300]}") from error
+        if reply.status_code in (200, 401, 403, 404):
+            return reply.status_code, _reason(reply)
+        raise ActingRefused(f"{_OPTION}: gs://{bucket}: Google answers {reply.status_code} ({_reason(reply)})")
+
+    def _acting(self, account: str) -> Acting:
+        return self._known.setdefault(account, Acting(account))
+
+
+def _reason(reply: Any) -> str:
+    try:
+        message = str(reply.json()["error"]["message"])
+    except (ValueError, LookupError, TypeError):
+        message = str(reply.reason)
+    return " ".join(message.split())[:300]
+
+
+def _bucket(uri: str) -> str:
+    name = uri.removeprefix("gs://").rstrip("/")
+    if not uri.startswith("gs://") or "/" in name or not name:
+        raise ActingRefused(f"{_WRITE}: {uri} must be gs://BUCKET: what may be written is told by bucket")
+    return name
+
+
+def _account(file: StackFile) -> str:
+    """Return the account of the jobs of a stack with target `gcp`, "" for others. Raises DeclarationErrors."""
+    if file.config.get("vertex-training:target") != "gcp":
+        return ""
+    from ..targets.gcp.project import account_email
+
+    # What it declares may break its guardrails, which do not hold here.
+    left_out = {f"{NAMESPACE}:{key}" for key in (*SECTIONS, "include", "guardrails")}
+    config = {NUMBER: _UNKNOWN_NUMBER, **{key: text for key, text in file.config.items() if key not in left_out}}
+    settings = Settings.load_from_config(file.project, file.name, file.root, config)
+    identity = settings.cloud["identity"] if settings.cloud else {}
+    return str(identity.get("existing") or account_email(str(identity["account"]), settings.project))
