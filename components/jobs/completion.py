@@ -29,6 +29,8 @@ from .failures import MAX_NAMES, WAIT_REASONS, age_in_minutes, wait_reason
 from .identity import covering, stack_filter
 
 HEARTBEAT_SECONDS = 60.0
+_SHORTEST_LOOK, _LONGEST_LOOK = 1.0, 15.0
+"""Jobs that fail of one reason, such as a module that their image lacks, fail within a tenth of the time."""
 MAX_NOTED = 20
 """Of how many jobs that have succeeded more is said than that: many that end at once would flood the screen."""
 UNDECLARED_MESSAGE = (
@@ -107,7 +109,7 @@ def wait(
     jobs: dict[str, JobJson] = {}
     measured: dict[str, dict[str, float]] = {}
     pending = dict(ids)
-    start = time.monotonic()
+    start, last_look = time.monotonic(), inf
 
     def require_in_time(waited: float) -> None:
         if overdue := [name for name in pending if deadlines.get(name, inf) <= waited]:
@@ -122,6 +124,8 @@ def wait(
             latest = lookup.jobs(parent, stack, pending, oldest)
         # The client has tried for minutes; a token may have ended meanwhile.
         except (Unavailable, RateLimited, Interrupted, PermissionDenied) as error:
+            if last_look < inf:
+                raise _failure(parent, jobs) from error
             require_in_time(time.monotonic() - start)
             reason = refusals.explained(str(error), "vertex-training.Completion")
             raise TrainingFailed(
@@ -130,14 +134,16 @@ def wait(
         jobs |= latest
         _print(progress.take_lines(jobs, time.time()))
         _print(advice.take_lines(jobs, time.time()))
-        if missing := pending.keys() - latest.keys():
+        if last_look == inf and (missing := pending.keys() - latest.keys()):
             raise TrainingFailed(f"{', '.join(sorted(missing))}: deleted while waited for; run `pulumi refresh`")
         ended = {name: job for name, job in latest.items() if _has_ended(job)}
         _print(runs.cost_lines(parent, {name: job for name, job in ended.items() if name not in earlier}))
-        if failed := [name for name in latest if jobs[name]["state"] in TERMINAL_STATES - SUCCEEDED_STATES]:
-            api = target.resolve(parent)
-            raise TrainingFailed("\n".join(failures.failure_report(api, name, jobs[name]) for name in failed))
-        values, lines = metrics.read(parent, ended)
+        waited = time.monotonic() - start
+        if last_look == inf and any(map(_has_failed, latest.values())):
+            last_look = waited + min(max(_SHORTEST_LOOK, waited / 10), _LONGEST_LOOK)
+        if last_look < inf and (waited >= last_look or all(map(_has_ended, jobs.values()))):
+            raise _failure(parent, jobs)
+        values, lines = metrics.read(parent, {name: job for name, job in ended.items() if not _has_failed(job)})
         measured |= values
         _print(lines)
         if all(map(_has_ended, jobs.values())):
@@ -153,12 +159,12 @@ def wait(
                 if took := earlier.get(name, {}).get(runs.TOOK) or runs.took(parent, jobs[name], measured.get(name)):
                     result[runs.TOOK] = took
             return results
-        waited = time.monotonic() - start
         pending = {name: pending[name] for name in pending if not (name in jobs and _has_ended(jobs[name]))}
-        require_in_time(waited)
-        remaining = (deadlines.get(name, inf) - waited for name in pending)
+        if last_look == inf:
+            require_in_time(waited)
+        ends = [last_look] if last_look < inf else [deadlines.get(name, inf) for name in pending]
         # Often for jobs of seconds on a laptop, rarely for jobs of hours.
-        time.sleep(min(max(0.3, waited / 20), 15, *remaining))
+        time.sleep(min(max(0.3, waited / 20), 15, *(end - waited for end in ends)))
 
 
 def _notes(parent: str, jobs: Mapping[str, JobJson], empty: Collection[str]) -> list[str]:
@@ -174,6 +180,19 @@ def _notes(parent: str, jobs: Mapping[str, JobJson], empty: Collection[str]) -> 
 
 def _has_ended(job: JobJson) -> bool:
     return job["state"] in TERMINAL_STATES
+
+
+def _has_failed(job: JobJson) -> bool:
+    return job["state"] in TERMINAL_STATES - SUCCEEDED_STATES
+
+
+def _failure(parent: str, jobs: Mapping[str, JobJson]) -> TrainingFailed:
+    """Return what is known of the jobs that have failed, and which of the others are active."""
+    failed = {name: job for name, job in jobs.items() if _has_failed(job)}
+    lines = failures.failure_reports(target.resolve(parent), failed)
+    if active := [name for name, job in jobs.items() if not _has_ended(job)]:
+        lines.append(f"still running: {join_names(active)}. They go on, and the next `pulumi up` waits for them")
+    return TrainingFailed("\n".join(lines))
 
 
 def _overdue(job_name: str, job: JobJson | None, waited: float, page: str) -> str:

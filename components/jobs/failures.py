@@ -23,9 +23,16 @@ from vertex_api.studies import count_ended, reported_metrics, trial_summaries, u
 from ..runtime import refusals
 from ..runtime.target import CLOUD_PREFIX, EmulatorLinks, Target
 from .causes import STOCKOUT, likely_causes
+from .tracebacks import last_exception
 
 MAX_LOG_LINES = 10
 """How many of a failed job's last log lines its report quotes."""
+_READ_LINES = 100
+"""In how many of them a traceback is looked for: more may follow it, such as what other replicas and libraries say."""
+EXCEPTION_PREFIX, CAUSE_PREFIX = "  last exception: ", "  likely cause: "
+"""How lines of a report begin."""
+MAX_REPORTS, MAX_REPORTED = 5, 20
+"""Of how many jobs that fail together all is said, and of how many anything is."""
 MAX_TRIALS = 3
 _SERVICE_LINES = 40
 LONG_WAIT_MINUTES = 10
@@ -39,15 +46,31 @@ _MISSING_IMAGE = re.compile(r"The image \S+ does not exist")
 """The service's text for a training pipeline (Google's notebooks)."""
 
 
+def failure_reports(api: Target, jobs: Mapping[str, JobJson]) -> list[str]:
+    """Return all that is known about the first of the failed jobs, by name, and a line on each of the others."""
+    names = list(jobs)
+    reports = [failure_report(api, name, jobs[name]) for name in names[:MAX_REPORTS]]
+    for name in names[MAX_REPORTS:MAX_REPORTED]:
+        job = jobs[name]
+        logs = api.links.logs(ResourceName.parse(backing_job_name(job) or job["name"]))
+        reports.append(f"{name} failed: {' '.join(_reason(job).split())}: `{logs}`")
+    rest = names[MAX_REPORTED:]
+    return [*reports, *([f"{len(rest)} more failed: {join_names(rest)}"] if rest else [])]
+
+
+def _reason(job: JobJson) -> str:
+    return without_log_link(str(job.get("error", {}).get("message") or job["state"]))
+
+
 def failure_report(api: Target, job_name: str, job: JobJson) -> str:
     """Return all that is known about a failed job, in lines."""
     logged_job = ResourceName.parse(backing_job_name(job) or job["name"])
     tuning_job = job.get(TUNING_JOB, job)
-    reason = without_log_link(str(job.get("error", {}).get("message") or job["state"]))
+    reason = _reason(job)
     # Replicas of different trials have the same names, so the log of a whole tuning job counts.
     replica = None if "studySpec" in tuning_job else _failed_replica(reason)
     try:
-        log = api.client.log_lines(logged_job, MAX_LOG_LINES, replica)
+        log = [*api.client.log_lines(logged_job, _READ_LINES, replica)]
     except VertexError as error:
         needed = "; whoever reads it needs roles/logging.viewer on the project" * isinstance(error, PermissionDenied)
         log = [f"(its log cannot be read: {error}{needed})"]
@@ -56,16 +79,19 @@ def failure_report(api: Target, job_name: str, job: JobJson) -> str:
         for row in trial_summaries(tuning_job)
         if "infeasibleReason" in row
     }
+    raised = last_exception([reason, *log])
+    log = log[-MAX_LOG_LINES:]
     causes = [
         *metric_notes(tuning_job, with_reason=False),
         *findings(api, logged_job),
-        *likely_causes([reason, *trials.values(), *log]),
+        *likely_causes([reason, *trials.values(), *([raised] if raised else []), *log]),
     ]
     return "\n".join(
         [
             f"{job_name} failed: {reason}",
+            *([f"{EXCEPTION_PREFIX}{raised}"] if raised else []),
             *_trial_lines(trials, reason),
-            *(f"  likely cause: {cause}" for cause in causes),
+            *(f"{CAUSE_PREFIX}{cause}" for cause in causes),
             *(capacity_advice(job) if re.search(STOCKOUT, reason) else ()),
             f"  the last log lines of {replica}:" if replica else "  its last log lines:",
             *([f"    {line}" for line in log] or ["    (it wrote nothing)"]),

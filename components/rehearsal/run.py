@@ -15,6 +15,7 @@ from vertex_api.messages import message_fields, set_at, truncate
 from vertex_api.names import short_state
 
 from ..errors import ComponentError
+from ..jobs.failures import CAUSE_PREFIX, EXCEPTION_PREFIX
 from ..own import RUNS
 from ..plan.training import Training
 from ..schema.source import explain_written
@@ -118,7 +119,8 @@ def _run(runner: Runner, settings: Settings, chain: Sequence[Training], output: 
             state = str(ended.job["state"])
             message = without_log_link(ended.job.get("error", {}).get("message", state))
             sys.stderr.write(f"{training.name}: {short_state(state)}: {' '.join(message.split())}\n")
-            causes = [line.strip() for line in ended.failure.splitlines() if line.startswith("  likely cause: ")]
+            explained = (EXCEPTION_PREFIX, CAUSE_PREFIX)
+            causes = [line.strip() for line in ended.failure.splitlines() if line.startswith(explained)]
             for uri in missing(ended.submitted, ended.written, runner.buckets):
                 causes += not_found(uri, inputs.name)
             sys.stderr.writelines(f"{training.name}: {cause}\n" for cause in causes)

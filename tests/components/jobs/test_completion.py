@@ -230,8 +230,45 @@ def test_every_job_that_has_failed_is_accounted_for(api: FakeClient) -> None:
     message = failure_of(a=TRAIN, b=f"{PARENT}/customJobs/2", c=f"{PARENT}/customJobs/3")
     assert "a failed: JOB_STATE_FAILED\n" in message
     assert "b failed: JOB_STATE_EXPIRED\n" in message
-    assert "c failed" not in message
+    assert message.splitlines()[-1] == "still running: c. They go on, and the next `pulumi up` waits for them"
     assert message.count("(it wrote nothing)") == 2
+
+
+def test_jobs_that_fail_together_are_reported_together(api: FakeClient, clock: Clock) -> None:
+    names = {name: f"{PARENT}/customJobs/{number}" for number, name in enumerate("abc", 1)}
+    add_training(api, names["a"], *[RUNNING] * 20, FAILED)
+    add_training(api, names["b"], *[RUNNING] * 21, FAILED)
+    add_training(api, names["c"], *[RUNNING] * 500)
+    began = clock.now
+    message = failure_of(**names)
+    assert [line for line in message.splitlines() if line.endswith("JOB_STATE_FAILED")] == [
+        "a failed: JOB_STATE_FAILED",
+        "b failed: JOB_STATE_FAILED",
+    ]
+    assert "still running: c." in message
+    assert clock.now - began < 20
+    # A job that is overdue, gone or unreadable meanwhile hides nothing of a failure.
+    add_training(api, names["a"], FAILED)
+    with pytest.raises(TrainingFailed, match=r"(?s)^a failed.*still running: b, c"):
+        add_training(api, names["b"], *[RUNNING] * 500)
+        completion.wait(f"//local/{PARENT}", OWNER, names, dict.fromkeys(names, 0.5))
+    looks = itertools.count()
+    for trouble in (lambda: api.jobs.pop(names["c"], None), lambda: api.failing.update(list=errors.Unavailable("no"))):
+        api.before = lambda verb, trouble=trouble: verb == "list" and next(looks) % 3 == 1 and trouble()
+        with pytest.raises(TrainingFailed, match=r"(?s)^a failed.*still running: b, c"):
+            wait(**names)
+        add_training(api, names["c"], RUNNING)
+
+
+def test_of_many_failures_some_are_told_in_a_line(api: FakeClient) -> None:
+    names = {f"job{number}": f"{PARENT}/customJobs/{number}" for number in range(1, 31)}
+    for name in names.values():
+        add_training(api, name, FAILED, error={"message": "out of\nmemory"})
+    message = failure_of(**names)
+    assert message.count("its last log lines:") == 5
+    assert message.count(" failed: out of memory: `vertex-emulator logs ") == 15
+    assert message.splitlines()[-1].startswith("10 more failed: job21, job22")
+    assert api.calls.count("log_lines") <= 10
 
 
 def test_a_job_that_someone_cancels_ends_the_wait(api: FakeClient) -> None:

@@ -97,6 +97,23 @@ def test_the_likely_cause_follows_the_service_s_message(api: FakeClient) -> None
     assert said(api, failed(EXITED))[1].startswith("  likely cause: the image has no Python module torch")
 
 
+def test_a_python_exception_comes_first(api: FakeClient) -> None:
+    traceback = [
+        "Traceback (most recent call last):",
+        '  File "/app/train.py", line 3, in <module>',
+        "    import torch",
+    ]
+    error = "ModuleNotFoundError: No module named 'torch'"
+    api.logs[f"{TRAIN}/workerpool1-0"] = [*traceback, error, *["and so on"] * 50]
+    report = said(api, failed(EXITED))
+    assert report[1] == f"  last exception: {error} (/app/train.py:3)"
+    assert report[2].startswith("  likely cause: the image has no Python module torch")
+    assert report[4:6] == ["    and so on"] * 2
+    api.failing["log_lines"] = errors.PermissionDenied("no permission")
+    told = "\n".join([f"{EXITED} Termination reason: Error. ", *traceback, error])
+    assert f"  last exception: {error} (/app/train.py:3)" in said(api, failed(told))
+
+
 def test_a_stockout_is_followed_by_what_may_help(api: FakeClient) -> None:
     job = {**custom_job(), **failed("Resources are insufficient in region: us-central1.")}
     lines = said(api, {**job, "jobSpec": custom_job()["jobSpec"]})
