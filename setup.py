@@ -17,8 +17,11 @@ atexit.register(shutil.rmtree, BUILD_FOLDER, ignore_errors=True)
 setup(
     options={"build": {"build_base": BUILD_FOLDER}},
     packages=[
-        ".".join([INSTALLED_AS[room], *folders])
-        for room, *folders in (name.split(".") for name in find_packages())
-        if room in INSTALLED_AS
+        "vertex_training.pages",
+        *(
+            ".".join([INSTALLED_AS[room], *folders])
+            for room, *folders in (name.split(".") for name in find_packages())
+            if room in INSTALLED_AS
+        ),
     ],
 )

@@ -62,7 +62,7 @@ exit codes: 0 the plan is newer than the state; 1 it is not, or cannot be read; 
 """
 _PARITY = """\
 Asks Vertex AI and the emulator the same, and reports what they answer differently, by the rows of
-docs/fidelity.md: what a job is created with, its states, its errors and its variables, lists, trials
+`vertex-training docs fidelity`: what a job is created with, its states, its errors and its variables, lists, trials
 and objects. It runs small jobs in your project, says first what they can cost at most, and removes
 all that it has made, also after Ctrl-C.
 """
@@ -266,6 +266,10 @@ def build() -> Parser:
     command.add_argument("--region", help="what counts in this region, such as us-central1; ~ marks another region's")
     command.add_argument("--update", type=Path, metavar="FILE", help="write today's prices into this file")
 
+    description = "Print a page of the documentation, or what pages there are. Messages name them."
+    command = add("docs", _docs, "print a page of the documentation", description)
+    command.add_argument("page", nargs="?", metavar="PAGE[#SECTION]", help="default: print what pages there are")
+
     description = "Print a JSON Schema with which an editor checks and completes YAML, or write both into a folder."
     command = add("schema", _schema, "print or write the JSON Schemas for editors", description)
     group = command.add_mutually_exclusive_group(required=True)
@@ -369,6 +373,12 @@ def _prices(args: argparse.Namespace) -> int:
     from . import pricelist
 
     return pricelist.update(args.update) if args.update else pricelist.show(args)
+
+
+def _docs(args: argparse.Namespace) -> int:
+    from .docs import show
+
+    return show(args.page)
 
 
 def _schema(args: argparse.Namespace) -> int:

@@ -76,7 +76,8 @@ def _lift() -> str:
 
     day = f"{types.REVISION[:4]}-{types.REVISION[4:6]}-{types.REVISION[6:]}"
     what = f"machines as of {machines.AS_OF}, the API as of {day}"
-    return f"{KNOWN_HERE}{what}; to submit a job all the same, lifecycle: {{allow: [FIELD]}}, as docs/refusals.md says"
+    lifted = "to submit a job all the same, lifecycle: {allow: [FIELD]}, as `vertex-training docs refusals` says"
+    return f"{KNOWN_HERE}{what}; {lifted}"
 
 
 class ContextUnusable(ComponentError, pulumi.RunError):

@@ -46,7 +46,8 @@ def doctor(stack: str | None, as_json: bool) -> int:
     levels = {each.level for each in findings}
     code = 1 if "problem" in levels else 2 if "cannot tell" in levels else 0
     if as_json:
-        about = {"stack": name, "project": examination.project, "account": examination.account, "page": PAGE}
+        page = f"vertex-training docs {PAGE}"
+        about = {"stack": name, "project": examination.project, "account": examination.account, "page": page}
         print(json.dumps({**about, "findings": [asdict(each) for each in findings]}, indent=2))  # noqa: T201
         return code
     print(examination.heading(findings))  # noqa: T201

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from vertex_api.errors import visible
 
-PAGE = "docs/first-run.md"
+PAGE = "first-run"
 UNNAMED = "the account that is signed in"
 """Stands in messages for a member that its credentials do not name. No command has it."""
 
@@ -139,7 +139,7 @@ RULES = {
     "plugin-missing": Rule(
         "machine",
         "Pulumi's plugin for Google Cloud is not installed, and {variable} keeps `pulumi up` from doing it; "
-        "docs/ci.md#without-pulumis-plugin says how to test a stack without it",
+        "`vertex-training docs ci#without-pulumis-plugin` says how to test a stack without it",
         "pulumi plugin install resource gcp {version}",
     ),
     "docker-missing": Rule(
@@ -459,7 +459,7 @@ RULES = {
         "policies",
         "constraints/iam.disableServiceAccountCreation keeps the stack from creating {accounts}",
         f"{_SET} --path vertex-training:identity.existing ACCOUNT",
-        "ACCOUNT then needs the roles that docs/access.md names",
+        "ACCOUNT then needs the roles that `vertex-training docs access` names",
     ),
     "account-elsewhere": Rule(
         "policies",

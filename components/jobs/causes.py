@@ -179,7 +179,8 @@ _ARGUMENTS = [
 _ACCESS = [
     (
         PERIMETER.pattern,
-        "a service perimeter keeps the job from what it asks for: let the perimeter have it (docs/perimeter.md)",
+        "a service perimeter keeps the job from what it asks for: let the perimeter have it (`vertex-training docs "
+        "perimeter`)",
     ),
     (
         r"(?:Access Denied: [^\n]*?)?Permission (bigquery\.\S+) denied",
@@ -202,58 +203,58 @@ _GOOGLE = [
     (
         r"([a-z0-9-]+\.googleapis\.com) is not emulated at home",
         r"target local has no \1: name a stand-in in the stack's emulator: {endpoints: {\1: URL}}, or give the job "
-        "credentials of its own by GOOGLE_APPLICATION_CREDENTIALS in its env (docs/google.md)",
+        "credentials of its own by GOOGLE_APPLICATION_CREDENTIALS in its env (`vertex-training docs google`)",
     ),
     (
         r"DefaultCredentialsError|[Dd]efault credentials were not found|could not find default credentials|"
         r"[Cc]ould not (?:automatically determine|load the default) credentials",
         "it finds no credentials: on Vertex AI it has the job's account; on target local it has the emulator's where "
         "containers reach this machine (not with emulator: {egress: false} nor Docker Desktop), else give it its own "
-        "by GOOGLE_APPLICATION_CREDENTIALS in its env (docs/google.md)",
+        "by GOOGLE_APPLICATION_CREDENTIALS in its env (`vertex-training docs google`)",
     ),
     (
         r"Unable to find your project|[Pp]roject (?:was not passed and )?could not be determined",
-        'it finds no project: give the client os.environ["CLOUD_ML_PROJECT_ID"] (docs/google.md)',
+        'it finds no project: give the client os.environ["CLOUD_ML_PROJECT_ID"] (`vertex-training docs google`)',
     ),
     (
         r"Permission denied on resource '?(projects/[^'\s/]+)",
         r"\1 is none that the job may use, often that of google.auth.default(), which is Vertex AI's own: give the "
-        'client os.environ["CLOUD_ML_PROJECT_ID"] (docs/google.md)',
+        'client os.environ["CLOUD_ML_PROJECT_ID"] (`vertex-training docs google`)',
     ),
     (
         r"The specified bucket does not exist: ([a-z0-9._-]+[a-z0-9])",
         r"target local has no bucket \1: put its objects below .emulator/gcs/\1, or give them to run and rehearse by "
-        r"--inputs DIR, as DIR/\1 (docs/google.md)",
+        r"--inputs DIR, as DIR/\1 (`vertex-training docs google`)",
     ),
     (
         r"Secret \[projects/[^/\]]+/secrets/([\w-]+)\] not found",
         r"the project has no secret \1, or it has no version: correct its name, or add it; on target local, by `pulumi "
         r"config set --secret --path vertex-training:emulator.secrets.\1`, and for run and rehearse by --secret \1 "
-        "(docs/google.md)",
+        "(`vertex-training docs google`)",
     ),
     (
         r"No such object: ([a-z0-9._-]+/[^\s\"'?]*[^\s\"'?.:])",
         r"gs://\1 is not there: correct its name; on target local, put it at .emulator/gcs/\1, or give it to run and "
-        r"rehearse by --inputs DIR, as DIR/\1 (docs/google.md)",
+        r"rehearse by --inputs DIR, as DIR/\1 (`vertex-training docs google`)",
     ),
     (
         r"[Bb]ucket (?:does not exist|not found)|NoSuchBucket",
         "correct the bucket's name, or create it; on target local, put its objects below .emulator/gcs, or give them "
-        "to run and rehearse by --inputs (docs/google.md)",
+        "to run and rehearse by --inputs (`vertex-training docs google`)",
     ),
     (
         r"invalid authentication credentials|Invalid Credentials",
         "its token counts on target local alone, while the job runs: the call has reached Google, or the token is that "
-        "of another job; the job's log says which clients are not led to the emulator (docs/google.md)",
+        "of another job; the job's log says which clients are not led to the emulator (`vertex-training docs google`)",
     ),
     (
         r"Permission '?([a-z][\w]+\.[\w.]+)'? denied(?: (?:on|for) resource '?([^'\s]+))?",
-        r"the job's account lacks \1: grant it a role that has it (docs/access.md)",
+        r"the job's account lacks \1: grant it a role that has it (`vertex-training docs access`)",
     ),
     (
         r"\b403\b[^\n]*(?:Forbidden|[Pp]ermission|PERMISSION_DENIED)|PermissionDenied: 403",
         "the job's account lacks a permission: the stack grants roles by its identity, and by grant: true at data "
-        "(docs/access.md)",
+        "(`vertex-training docs access`)",
     ),
 ]
 

@@ -377,9 +377,10 @@ class Completion(DynamicResource):
 
     Output: `results`.
 
-    Errors: `pulumi up` fails (`errors.TrainingFailed`) as soon as a job has failed, with the reason, the likely cause
-    and its last log lines, or if one is deleted or misses its deadline. Jobs that are active go on, and the next
-    `pulumi up` waits again.
+    Errors: `pulumi up` fails (`errors.TrainingFailed`) soon after a job has failed (a tenth of the wait so far, 1 to 15
+    seconds, as jobs often fail together), with the reason of each job that has, its last exception, the likely cause
+    and the last log lines, or if one is deleted or misses its deadline. Jobs that are active are named and go on, and
+    the next `pulumi up` waits again.
     """
 
     output_names = ("results",)

@@ -141,7 +141,7 @@ def _convert_pool(training_input: dict[str, Any], replicas: Replicas) -> Comment
             text = (
                 "Container Registry has ended; gcr.io names work where Artifact Registry serves them. Better copy the "
                 "image there and name it here (REGION-docker.pkg.dev/PROJECT/REPOSITORY/IMAGE), or build it in this "
-                "project: see images in docs/configuration.md."
+                "project: see images in `vertex-training docs configuration`."
             )
             container.comment("imageUri", text)
     else:

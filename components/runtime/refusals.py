@@ -194,7 +194,7 @@ def remedy(refusal: str, kind: str) -> str:
     The roles are those that have a permission that the text names; without one, all that the resource needs.
     """
     if PERIMETER.search(refusal):
-        return "a service perimeter keeps the call out (docs/perimeter.md)"
+        return "a service perimeter keeps the call out (`vertex-training docs perimeter`)"
     if constraint := _CONSTRAINT.search(refusal):
         return f"ask your organization about {constraint[0]}, which keeps {kind} from being as the stack has it"
     if not _REFUSED.search(refusal) or _OTHERWISE_REFUSED.search(refusal):
@@ -203,7 +203,7 @@ def remedy(refusal: str, kind: str) -> str:
     roles = [role for role in DEPLOYER if kind in role.permissions]
     having = [role for role in roles if named.intersection(" ".join(role.permissions.values()).lower().split())]
     roles = having or roles
-    return f"who runs `pulumi` may lack {_joined(roles)} (docs/access.md)" if roles else ""
+    return f"who runs `pulumi` may lack {_joined(roles)} (`vertex-training docs access`)" if roles else ""
 
 
 def explained(refusal: str, kind: str) -> str:

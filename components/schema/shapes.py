@@ -128,7 +128,10 @@ class Lifecycle(ClosedTypedDict, total=False):
     ]
     rerun: Annotated[
         formats.Rerun,
-        Option(default="", scheduled="a schedule runs again by itself; docs/schedules.md says how to run it now"),
+        Option(
+            default="",
+            scheduled="a schedule runs again by itself; `vertex-training docs schedules` says how to run it now",
+        ),
     ]
     allow: Annotated[list[String], Option()]
     adopt: Annotated[formats.JobId, Option(scheduled="a job that exists already cannot run again")]

@@ -17,7 +17,7 @@ and starts when all are there; it takes preemptible quota
     - scheduling: {strategy: SPOT}: spare machines, which may be taken back; it takes preemptible quota
     - another machineType with NVIDIA_L4: g2-standard-12, g2-standard-4, g2-standard-16, g2-standard-32
     - a second stack in another region that offers NVIDIA_L4: europe-west2, asia-northeast3, asia-south1, \
-asia-southeast1, and 6 more (docs/regions.md)
+asia-southeast1, and 6 more (`vertex-training docs regions`)
 """
 QUEUED = f"""\
 train: QUEUED for 12 min, as quota or machines are short

@@ -183,4 +183,4 @@ def _regions(accelerators: set[str], region: str) -> str:
     # Those of the same part of the world first.
     nearest = sorted(regions, key=lambda each: (each.partition("-")[0] != region.partition("-")[0], each))
     names = f": {', '.join(nearest[:MAX_NAMES])}{more}" if regions else ""
-    return f"a second stack in another region{with_all}{names} (docs/regions.md)"
+    return f"a second stack in another region{with_all}{names} (`vertex-training docs regions`)"

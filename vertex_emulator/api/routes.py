@@ -292,7 +292,7 @@ def unserved(method: str, path: str) -> ApiError:
 
 def unimplemented(method: str, path: str) -> ApiError:
     """Return the error for a method that the real service has and this emulator does not."""
-    message = f"This emulator has no method {method} {path} (docs/fidelity.md lists what it has)."
+    message = f"This emulator has no method {method} {path} (`vertex-training docs fidelity` lists what it has)."
     return ApiError("UNIMPLEMENTED", message)
 
 

@@ -148,7 +148,7 @@ def _local_package(command: Sequence[str]) -> str | None:
         "gcloud would build this local package and push the image to gcr.io, and no registry is at home: build it "
         "with `gcloud ai custom-jobs local-run --output-image-uri=NAME …` or `docker build -t NAME .`, then create the "
         "job with container-image-uri=NAME in place of local-package-path, script and executor-image-uri; or declare a "
-        "package (docs/autopackaging.md)"
+        "package (`vertex-training docs autopackaging`)"
     )
 
 

@@ -57,7 +57,7 @@ def base_url(request: Request) -> str:
 def refuse(request: Request) -> Response:
     """Raise the error for a method that the API has, or may have, and this emulator does not."""
     call = f"{request.method} {request.url.path}"
-    message = f"This emulator's Cloud Storage has no {call} (docs/fidelity.md lists what it has)."
+    message = f"This emulator's Cloud Storage has no {call} (`vertex-training docs fidelity` lists what it has)."
     raise ApiError("UNIMPLEMENTED", message)
 
 

@@ -84,7 +84,7 @@ def _violations(change: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             if not isinstance(value, Mapping) or not all(isinstance(each, str | None) for each in value.values()):
                 yield name, "must be an object whose values are texts"
         elif value:
-            yield name, "is not stored: objects are files here (docs/fidelity.md); leave it out"
+            yield name, "is not stored: objects are files here (`vertex-training docs fidelity`); leave it out"
 
 
 # A file's time in ns, which is its generation, may be longer than SQLite's integers.

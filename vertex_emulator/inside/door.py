@@ -66,12 +66,12 @@ _WRITTEN = re.compile(r"(?:/resumable)?/upload/storage/v1/b/([^/]+)/o|.*/(?:copy
 """A write to a bucket: what creates an object, or copies one there."""
 _NOT_LED = (
     "Google's clients that read no variable for their address (gRPC, TensorFlow's gs://, the SDK) find no service "
-    "here: {} (docs/google.md)."
+    "here: {} (`vertex-training docs google`)."
 )
 _NOR_STAND_INS = "For the same reason, no call reaches what emulator.endpoints names."
 _NO_DOOR = (
     "Google's libraries find neither an identity nor a service here: containers may reach no address of this machine "
-    "(docs/google.md)."
+    "(`vertex-training docs google`)."
 )
 _NOT_ACTING = (
     "--as cannot work here, because no name of Google's leads containers to the emulator: {} (docs/google.md)."

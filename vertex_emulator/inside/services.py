@@ -38,6 +38,6 @@ def refusal(name: str, stand_ins: Collection[str]) -> ApiError:
     message = (
         f"{name} is not emulated at home{did_you_mean(name, stand_ins)}. Give the job credentials of its own "
         "(GOOGLE_APPLICATION_CREDENTIALS in its env), with which it calls Google, run it with --as account or user, or "
-        f"name a stand-in in the stack's emulator: {{endpoints: {{{name}: URL}}}} (docs/google.md)."
+        f"name a stand-in in the stack's emulator: {{endpoints: {{{name}: URL}}}} (`vertex-training docs google`)."
     )
     return ApiError("UNIMPLEMENTED", message)

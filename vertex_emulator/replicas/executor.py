@@ -192,7 +192,7 @@ class Executor:
             others = "the internet, but not" if self._settings.egress else "neither the internet nor"
             return f"containers reach {others} this machine"
         reached = "the internet and" if self._settings.egress else "not the internet, but if they have peers"
-        return f"containers reach {reached} this machine: {obstacle} (docs/security.md)"
+        return f"containers reach {reached} this machine: {obstacle} (`vertex-training docs security`)"
 
     def gateway(self) -> str | None:
         """The address of this machine that containers can be allowed to reach; None if there is none."""

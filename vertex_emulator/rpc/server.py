@@ -156,7 +156,7 @@ class Translation(grpc.GenericRpcHandler):  # type: ignore[misc]
         bind = binding(method)
         if bind is None:
             service = method.strip("/").partition("/")[0]
-            message = f"{service} is not emulated: {method} (docs/google.md)."
+            message = f"{service} is not emulated: {method} (`vertex-training docs google`)."
             raise _Refusal(grpc.StatusCode.UNIMPLEMENTED, message)
         try:
             call = bind(data)

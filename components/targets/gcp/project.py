@@ -102,7 +102,7 @@ def _advise(failure: pulumi.ErrorHookArgs) -> bool:
     advice = refusals.remedy(failure.errors[0], f"{module.partition('/')[0]}.{kind}")
     if kind == "WorkloadIdentityServiceAgent":
         # The API is young: Google, a policy or a perimeter may refuse it to whoever may do all the rest.
-        without = "identity.createAgents: false does without this call (docs/access.md)"
+        without = "identity.createAgents: false does without this call (`vertex-training docs access`)"
         advice = f"{advice}; or {without}" if advice else without
     if advice:
         pulumi.log.warn(f"{failure.name}: {advice}")

@@ -1416,7 +1416,7 @@ def test_groups_of_locations_hold_their_regions(
 
 
 def test_the_page_has_all_rules() -> None:
-    page = (ROOT / PAGE).read_text()
+    page = (ROOT / "docs" / f"{PAGE}.md").read_text()
     rows = re.findall(r"^\| `([a-z-]+)` \| (.+?) \| `(.+?)` \| (.*?) ?\|$", page, re.MULTILINE)
 
     def readable(text: str) -> str:

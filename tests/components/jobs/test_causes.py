@@ -188,7 +188,8 @@ NO_CREDENTIALS = (
         (
             "NotFound: 404 GET http://172.17.0.1:2/b/x?a=1: The specified bucket does not exist: cloud-samples-data.",
             "target local has no bucket cloud-samples-data: put its objects below .emulator/gcs/cloud-samples-data, "
-            "or give them to run and rehearse by --inputs DIR, as DIR/cloud-samples-data (docs/google.md)",
+            "or give them to run and rehearse by --inputs DIR, as DIR/cloud-samples-data "
+            "(`vertex-training docs google`)",
         ),
         (
             "NotFound: 404 Secret [projects/642872260880/secrets/chrun-key] not found or has no versions.",
@@ -214,7 +215,8 @@ NO_CREDENTIALS = (
         ),
         (
             "PermissionDenied: 403 Permission 'secretmanager.versions.access' denied for resource 'projects/1",
-            "the job's account lacks secretmanager.versions.access: grant it a role that has it (docs/access.md)",
+            "the job's account lacks secretmanager.versions.access: grant it a role that has it "
+            "(`vertex-training docs access`)",
         ),
         (
             "requests.exceptions.HTTPError: 403 Client Error: Forbidden for url: https://x",
@@ -225,7 +227,7 @@ NO_CREDENTIALS = (
 def test_what_google_s_clients_lack_has_a_page(line: str, cause: str) -> None:
     check(line, cause)
     (found,) = likely_causes([line])
-    assert re.search(r"\(docs/(google|access)\.md\)$", found)
+    assert re.search(r"\(`vertex-training docs (google|access)`\)$", found)
 
 
 def check(line: str, cause: str) -> None:

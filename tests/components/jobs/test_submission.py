@@ -378,7 +378,7 @@ def test_a_refused_deployer_is_told_the_role(api: FakeClient, verb: str) -> None
     api.failing[verb] = errors.PermissionDenied(refusal)
     with pytest.raises(SubmitFailed) as refused:
         custom.create(inputs())
-    advice = "who runs `pulumi` may lack roles/aiplatform.user on the project (docs/access.md)"
+    advice = "who runs `pulumi` may lack roles/aiplatform.user on the project (`vertex-training docs access`)"
     assert str(refused.value) == f"digits: not submitted: {refusal}; {advice}"
 
 

@@ -119,7 +119,7 @@ def test_a_refusal_says_how_it_is_lifted(tmp_path: Path) -> None:
     assert page.splitlines()[-1] == last
     assert last == (
         f"  known here: machines as of {AS_OF}, the API as of {REVISION[:4]}-{REVISION[4:6]}-{REVISION[6:]}; to submit "
-        "a job all the same, lifecycle: {allow: [FIELD]}, as docs/refusals.md says"
+        "a job all the same, lifecycle: {allow: [FIELD]}, as `vertex-training docs refusals` says"
     )
     with pytest.raises(DeclarationErrors) as failure:
         load(tmp_path, INCLUDING, jobs=JOB.replace("{wait: true}", "{wat: true}"))

@@ -64,7 +64,7 @@ L4 = pool("g2-standard-8", acceleratorType="NVIDIA_L4", acceleratorCount=1)
 OTHER_L4 = "another machineType with NVIDIA_L4: g2-standard-12, g2-standard-4, g2-standard-16, g2-standard-32"
 OTHER_REGION = (
     "a second stack in another region that offers NVIDIA_L4: europe-west2, asia-northeast3, asia-south1, "
-    "asia-southeast1, and 6 more (docs/regions.md)"
+    "asia-southeast1, and 6 more (`vertex-training docs regions`)"
 )
 
 
@@ -87,7 +87,7 @@ def test_a_cpu_job_has_machines_of_other_families() -> None:
     assert found == [
         SPOT,
         "another machineType: n2-highmem-8, n4-highmem-8, e2-highmem-8, c2-standard-16",
-        "a second stack in another region (docs/regions.md)",
+        "a second stack in another region (`vertex-training docs regions`)",
     ]
     for name in found[1].partition(": ")[2].split(", "):
         machine = MACHINES.get(name)
@@ -98,7 +98,9 @@ def test_a_strategy_is_not_offered_against_its_rules() -> None:
     week = {"scheduling": {"timeout": "604801s"}}
     assert FLEX in of(L4) and FLEX not in of(L4, **week) and FLEX not in of(L4, pool("n1-standard-4"))
     pod = pool("cloud-tpu", acceleratorType="TPU_V3", acceleratorCount=32)
-    assert of(pod) == ["a second stack in another region that offers TPU_V3: us-central1 (docs/regions.md)"]
+    assert of(pod) == [
+        "a second stack in another region that offers TPU_V3: us-central1 (`vertex-training docs regions`)"
+    ]
 
 
 def test_the_current_strategy_is_not_offered_again() -> None:

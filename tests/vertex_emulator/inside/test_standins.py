@@ -148,7 +148,7 @@ def test_a_service_without_one_names_what_is_near(served: ServedDoor, job: Job) 
     status, message = refusal(ask(served, job, "/"))
     assert status == 501 and "\n" not in message
     assert message.startswith(f"{HOST} is not emulated at home; did you mean bigqery.googleapis.com?")
-    assert f"emulator: {{endpoints: {{{HOST}: URL}}}} (docs/google.md)" in message
+    assert f"emulator: {{endpoints: {{{HOST}: URL}}}} (`vertex-training docs google`)" in message
 
 
 def test_names_of_stand_ins_lead_to_the_door(served: ServedDoor, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
