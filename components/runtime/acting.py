@@ -15,7 +15,7 @@ _OTHERS = ("CI", "JENKINS_URL", "TF_BUILD", "TEAMCITY_VERSION", "CODEBUILD_BUILD
 """Variables of CI services, the first of nearly all."""
 _UNKNOWN = (
     "this CI does not say whether the code is a fork's; run it on your own machine, or unset {} if nobody else's code "
-    "can be here (docs/security.md)"
+    "can be here (`vertex-training docs security`)"
 )
 
 
@@ -45,7 +45,7 @@ def require_own_code(option: str, environment: Mapping[str, str] = os.environ) -
     if theirs != ours:
         raise ActingRefused(
             f"{option}: this is a pull request of a fork ({theirs or 'which is gone'}), whose code must not act as "
-            "anybody at Google; read it, and push it to a branch of your own (docs/security.md)"
+            "anybody at Google; read it, and push it to a branch of your own (`vertex-training docs security`)"
         )
 
 

@@ -74,7 +74,8 @@ _NO_DOOR = (
     "(`vertex-training docs google`)."
 )
 _NOT_ACTING = (
-    "--as cannot work here, because no name of Google's leads containers to the emulator: {} (docs/google.md)."
+    "--as cannot work here, because no name of Google's leads containers to the emulator: {} "
+    "(`vertex-training docs google`)."
 )
 _CREDENTIALS = "GOOGLE_APPLICATION_CREDENTIALS"
 _PUBLIC = "commondatastorage.googleapis.com"

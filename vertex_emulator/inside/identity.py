@@ -56,7 +56,8 @@ class Identity:
             return ""
         account = str(job.spec["jobSpec"].get("serviceAccount") or self.account)
         if not account:
-            raise ApiError("PERMISSION_DENIED", "The job has no serviceAccount that it could act as (docs/google.md).")
+            message = "The job has no serviceAccount that it could act as (`vertex-training docs google`)."
+            raise ApiError("PERMISSION_DENIED", message)
         return account
 
 
@@ -94,7 +95,7 @@ class Identities:
             found = self._of(account).headers()
         except VertexError as error:
             status = "UNAUTHENTICATED" if isinstance(error, PermissionDenied) else "UNAVAILABLE"
-            raise ApiError(status, f"{error} (docs/google.md).") from error
+            raise ApiError(status, f"{error} (`vertex-training docs google`).") from error
         return [(name.encode(), value.encode("latin-1")) for name, value in found.items()]
 
     def _of(self, account: str) -> Acting:
@@ -111,7 +112,7 @@ class Google(StandIn):
     """The ASGI application that answers by Google itself, through the proxy that the environment names."""
 
     def _unanswered(self, error: Exception) -> ApiError:
-        return ApiError("UNAVAILABLE", f"{self.host} fails: {self._reason(error)} (docs/google.md).")
+        return ApiError("UNAVAILABLE", f"{self.host} fails: {self._reason(error)} (`vertex-training docs google`).")
 
     async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         trusted = os.environ.get("REQUESTS_CA_BUNDLE") or None
@@ -156,7 +157,8 @@ def require_passable(host: str, path: bytes, query: bytes, headers: list[tuple[b
     decoded = unquote(path.decode("latin-1"))
     if host in _ISSUERS or _GRANT in decoded:
         what = "changes who may do what" if _GRANT in decoded else "gives out credentials, which would outlive the job"
-        raise ApiError("PERMISSION_DENIED", f"{host} is not passed on: the call {what} (docs/security.md).")
+        message = f"{host} is not passed on: the call {what} (`vertex-training docs security`)."
+        raise ApiError("PERMISSION_DENIED", message)
     overrides = [name for name, _ in headers if name in _METHOD_OVERRIDES]
     parts = [unquote(part) for part in path.decode("latin-1").split("/")]
     is_plain = parts[0] == "" and "" not in parts[1:-1] and not {".", ".."} & {*decoded.split("/")}
@@ -184,14 +186,14 @@ def is_of_google(identity: Identity, method: str, raw_path: bytes, is_here: Call
     target = others[0] if others else bucket
     if others and real[0] != real[1]:
         message = f"Nothing is copied between home and Google: download gs://{bucket}, and upload to gs://{target}."
-        raise ApiError("FAILED_PRECONDITION", f"{message} (docs/google.md).")
+        raise ApiError("FAILED_PRECONDITION", f"{message} (`vertex-training docs google`).")
     is_object = rest[:1] == ["o"] and rest[2:3] not in (["acl"], ["iam"])
     if target in identity.write and is_object:
         return True
     if target in identity.write:
         raise ApiError("PERMISSION_DENIED", f"Of gs://{target}, objects are written alone, and no settings or grants.")
     message = f"Writes stay at home, and gs://{target} is Google's: --write gs://{target} lets them through"
-    raise ApiError("PERMISSION_DENIED", f"{message} (docs/google.md).")
+    raise ApiError("PERMISSION_DENIED", f"{message} (`vertex-training docs google`).")
 
 
 def is_real(identity: Identity, bucket: str, is_here: Callable[[str], bool]) -> bool:

@@ -161,7 +161,8 @@ def test_writes_stay_at_home_unless_named(door: ServedDoor, google: list[Call]) 
         status, message = refusal(ask(door, job, path, method))
         assert status == 403, path
         assert message == (
-            "Writes stay at home, and gs://acme is Google's: --write gs://acme lets them through (docs/google.md)."
+            "Writes stay at home, and gs://acme is Google's: --write gs://acme lets them through "
+            "(`vertex-training docs google`)."
         )
     assert google == []
     act(door, write=["acme"])
@@ -256,7 +257,8 @@ def test_google_that_is_not_reached_is_one_line(
     unknown = refusal(ask(door, job, "/x", host="pubsub.googleapis.com"))
     assert unknown == (
         503,
-        "pubsub.googleapis.com fails: the proxy of the environment refuses (502 Bad Gateway) (docs/google.md).",
+        "pubsub.googleapis.com fails: the proxy of the environment refuses (502 Bad Gateway) "
+        "(`vertex-training docs google`).",
     )
     monkeypatch.delenv("REQUESTS_CA_BUNDLE")
     status, message = refusal(ask(door, job, DATASETS, host=BIGQUERY))
