@@ -246,7 +246,7 @@ def test_steps_are_in_the_network_that_a_stack_names(
             network.reload()
             looks = f"'{LOOK}' {network.attrs['IPAM']['Config'][0]['Subnet']}"
             (tmp_path / "Dockerfile").write_text(
-                f"FROM {IMAGE} AS check\nLABEL of={tmp_path}\nRUN python -c {looks} && touch /ok\n"
+                f'FROM {IMAGE} AS check\nLABEL of="{tmp_path}"\nRUN python -c {looks} && touch /ok\n'
                 "FROM scratch\nCOPY --from=check /ok /\n"
             )
             context = build_context(tmp_path, {"context": "."})

@@ -61,7 +61,7 @@ def test_at_most_four_images_are_built_at_once(project: Project, meeting_point: 
     for name in names:
         (project.root / name).mkdir()
         # The project's own folder stands in it: what an earlier run has built must not be taken from Docker's cache.
-        steps = [f"FROM {IMAGE}", f"ENV NAME={name} PROJECT={project.root}", f'RUN python -c "{call}"']
+        steps = [f"FROM {IMAGE}", f'ENV NAME={name} PROJECT="{project.root}"', f'RUN python -c "{call}"']
         (project.root / name / "Dockerfile").write_text("\n".join(steps))
     project.declarations = {"images": {name: {"context": name} for name in names}}
     project.declare()

@@ -164,7 +164,7 @@ def props(
         monkeypatch.setattr(builders, "has_plugin", lambda: False)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "trainer").mkdir()
-    (tmp_path / "trainer" / "Dockerfile").write_text(f"FROM scratch\nLABEL of={tmp_path}\nCOPY Dockerfile /\n")
+    (tmp_path / "trainer" / "Dockerfile").write_text(f'FROM scratch\nLABEL of="{tmp_path}"\nCOPY Dockerfile /\n')
     context = build_context(tmp_path, {"context": "trainer"})
     uri = f"{there.url}/trainer:{context.tag}"
     yield {"uri": uri, "context": "trainer", "dockerfile": "Dockerfile", "platform": context.platform}

@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import pytest
@@ -267,7 +268,7 @@ def test_a_job_of_a_stack_shows_its_declaration(emulator: Emulator) -> None:
     assert [each["command"] for each in shown["commands"]] == [
         "vertex-training run train --stack local",
         "pulumi preview --stack local",
-        f"vertex-emulator logs {job} --follow --data {emulator.data.root}",
+        f"vertex-emulator logs {job} --follow --data {quote(str(emulator.data.root))}",
     ]
 
 

@@ -46,7 +46,7 @@ def nft(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setattr(firewall, "_INTERFACES", tmp_path)
     program = tmp_path / "nft"
     written = tmp_path / "written"
-    program.write_text(f'#!/bin/sh\necho "$@" >> {written}\n[ "$1" = list ] && exit 1\ncat >> {written}\n')
+    program.write_text(f'#!/bin/sh\nexec >> "{written}"\necho "$@"\n[ "$1" = list ] && exit 1\ncat\n')
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     return program
