@@ -37,10 +37,11 @@ template:  ## the template with a wheel of this checkout beside it, for: pulumi 
 
 # What one of a thousand processes of the tests has compiled serves the others, also where the environment says not to.
 test: SELECTED = -m "not large"
+test-all: SDKS = sdks
 test:  ## run all tests but those that compile or install for minutes
 test-all:  ## run all tests
 test test-all:
-	@PYTHONDONTWRITEBYTECODE= $(SETUP) python dev commands pulumi docker image test sdks
+	@PYTHONDONTWRITEBYTECODE= $(SETUP) python dev commands pulumi docker image test $(SDKS)
 	@$(IN_ENV) PYTHONDONTWRITEBYTECODE= python -m pytest $(SELECTED) \
 		--numprocesses=auto --dist=loadfile --no-loadscope-reorder
 

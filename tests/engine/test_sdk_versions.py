@@ -12,6 +12,7 @@ from tools.setup import CHECKOUT
 from tools.setup.sdks import SHA256, folder_of
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("version", SHA256)
 def test_failures_are_one_line_and_other_jobs_run(project: Project, version: str) -> None:
     sdk = str(folder_of(version))
