@@ -35,8 +35,10 @@ Methods = set[tuple[str, str]]
 MODEL_REQUESTS = ("CopyModelRequest", "ExportModelRequest", "MergeVersionAliasesRequest")
 TENSORBOARDS = ("Tensorboard", "TensorboardExperiment", "WriteTensorboardExperimentDataRequest")
 BATCHES = ("BatchCreateTensorboardRunsRequest", "BatchCreateTensorboardTimeSeriesRequest")
+LINEAGE = ("MetadataStore", "Context", "Execution", "Artifact", "AddExecutionEventsRequest")
+LINEAGE_REQUESTS = ("AddContextArtifactsAndExecutionsRequest", "AddContextChildrenRequest", "PurgeContextsRequest")
 JOBS = ("CustomJob", "HyperparameterTuningJob", "TrainingPipeline")
-ROOTS = (*JOBS, "UploadModelRequest", *MODEL_REQUESTS, *TENSORBOARDS, *BATCHES)
+ROOTS = (*JOBS, "UploadModelRequest", *MODEL_REQUESTS, *TENSORBOARDS, *BATCHES, *LINEAGE, *LINEAGE_REQUESTS)
 MAX_LINE_LENGTH = 120
 MAY_BE_EMPTY = {("EnvVar", "value")}
 """Required texts whose empty value says something, and is left out by clients."""

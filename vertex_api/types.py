@@ -31,7 +31,12 @@ AcceleratorType = Annotated[Literal[
     "NVIDIA_H100_MEGA_80GB", "NVIDIA_H200_141GB", "NVIDIA_B200", "NVIDIA_GB200", "NVIDIA_RTX_PRO_6000", "TPU_V2",
     "TPU_V3", "TPU_V4_POD", "TPU_V5_LITEPOD"
 ], Numbered(0, 1, 2, 3, 4, 5, 8, 9, 11, 13, 14, 15, 16, 17, 18, 6, 7, 10, 12)]
+ArtifactState = Annotated[Literal["STATE_UNSPECIFIED", "PENDING", "LIVE"], Numbered(0, 1, 2)]
+EventType = Annotated[Literal["TYPE_UNSPECIFIED", "INPUT", "OUTPUT"], Numbered(0, 1, 2)]
 ExamplesExampleGcsSourceDataFormat = Annotated[Literal["DATA_FORMAT_UNSPECIFIED", "JSONL"], Numbered(0, 1)]
+ExecutionState = Annotated[Literal[
+    "STATE_UNSPECIFIED", "NEW", "RUNNING", "COMPLETE", "FAILED", "CACHED", "CANCELLED"
+], Numbered(0, 1, 2, 3, 4, 5, 6)]
 ExplanationMetadataInputMetadataEncoding = Annotated[Literal[
     "ENCODING_UNSPECIFIED", "IDENTITY", "BAG_OF_FEATURES", "BAG_OF_FEATURES_SPARSE", "INDICATOR", "COMBINED_EMBEDDING",
     "CONCAT_EMBEDDING"
@@ -239,6 +244,93 @@ class BatchCreateTensorboardTimeSeriesRequest(Message, total=False):
     requests: Required[list["CreateTensorboardTimeSeriesRequest"]]
 
 
+class MetadataStore(Message, total=False):
+    """Instance of a metadata store."""
+
+    createTime: OutputOnly[Timestamp]
+    dataplexConfig: "MetadataStoreDataplexConfig"
+    description: String
+    encryptionSpec: "EncryptionSpec"
+    name: OutputOnly[String]
+    state: OutputOnly["MetadataStoreMetadataStoreState"]
+    updateTime: OutputOnly[Timestamp]
+
+
+class Context(Message, total=False):
+    """Instance of a general context."""
+
+    createTime: OutputOnly[Timestamp]
+    description: String
+    displayName: String
+    etag: String
+    labels: dict[str, String]
+    metadata: dict[str, Any]
+    name: String
+    parentContexts: OutputOnly[list[String]]
+    schemaTitle: String
+    schemaVersion: String
+    updateTime: OutputOnly[Timestamp]
+
+
+class Execution(Message, total=False):
+    """Instance of a general execution."""
+
+    createTime: OutputOnly[Timestamp]
+    description: String
+    displayName: String
+    etag: String
+    labels: dict[str, String]
+    metadata: dict[str, Any]
+    name: OutputOnly[String]
+    schemaTitle: String
+    schemaVersion: String
+    state: ExecutionState
+    updateTime: OutputOnly[Timestamp]
+
+
+class Artifact(Message, total=False):
+    """Instance of a general artifact."""
+
+    createTime: OutputOnly[Timestamp]
+    description: String
+    displayName: String
+    etag: String
+    labels: dict[str, String]
+    metadata: dict[str, Any]
+    name: OutputOnly[String]
+    schemaTitle: String
+    schemaVersion: String
+    state: ArtifactState
+    updateTime: OutputOnly[Timestamp]
+    uri: String
+
+
+class AddExecutionEventsRequest(Message, total=False):
+    """Request message for MetadataService.AddExecutionEvents."""
+
+    events: list["Event"]
+
+
+class AddContextArtifactsAndExecutionsRequest(Message, total=False):
+    """Request message for MetadataService.AddContextArtifactsAndExecutions."""
+
+    artifacts: list[String]
+    executions: list[String]
+
+
+class AddContextChildrenRequest(Message, total=False):
+    """Request message for MetadataService.AddContextChildren."""
+
+    childContexts: list[String]
+
+
+class PurgeContextsRequest(Message, total=False):
+    """Request message for MetadataService.PurgeContexts."""
+
+    filter: Required[String]
+    force: Boolean
+
+
 class EncryptionSpec(Message, total=False):
     """Represents a customer-managed encryption key specification that can be applied to a Vertex AI resource."""
 
@@ -391,6 +483,28 @@ class CreateTensorboardTimeSeriesRequest(Message, total=False):
     parent: Required[String]
     tensorboardTimeSeries: Required["TensorboardTimeSeries"]
     tensorboardTimeSeriesId: String
+
+
+class MetadataStoreDataplexConfig(Message, total=False):
+    """Represents Dataplex integration settings."""
+
+    enabledPipelinesLineage: Boolean
+
+
+class MetadataStoreMetadataStoreState(Message, total=False):
+    """Represents state information for a MetadataStore."""
+
+    diskUtilizationBytes: Int64
+
+
+class Event(Message, total=False):
+    """An edge describing the relationship between an Artifact and an Execution in a lineage graph."""
+
+    artifact: Required[String]
+    eventTime: OutputOnly[Timestamp]
+    execution: OutputOnly[String]
+    labels: dict[str, String]
+    type: EventType
 
 
 class GcsDestination(Message, total=False):

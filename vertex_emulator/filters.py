@@ -12,6 +12,8 @@ from pydantic_core import SchemaError, SchemaValidator, core_schema
 from vertex_emulator.errors import InvalidFilter
 from vertex_emulator.times import parse_time
 
+FUNCTIONS = ("in_context",)
+"""The functions of one text that a filter may call; `f("x")` is parsed as the comparison `f:x`."""
 PATTERN_OPERATORS = ("=~", "!~")
 """The operators whose value is a regular expression."""
 _MAX_DEPTH = 50
@@ -216,6 +218,10 @@ class _Parser:
 
     def _comparison(self) -> Comparison:
         field = self._field()
+        if field in FUNCTIONS and self._skip("punctuation", "("):
+            argument = _unquote(self._take("quoted"))
+            self._take("punctuation", ")")
+            return Comparison(field, ":", argument)
         operator = self._take("operator")
         kind, value = self._take_any("a value")
         if kind == "quoted":
@@ -236,6 +242,8 @@ class _Parser:
         field = _unquote(text) if kind == "quoted" else text
         while field.endswith(".") and (self._next or ("",))[0] == "quoted":
             field += _unquote(self._take("quoted"))
+            if (self._next or ("", ""))[1].startswith(".") and (rest := self._take_adjacent()) is not None:
+                field += rest
         return field
 
     def _take_adjacent(self) -> str | None:

@@ -15,6 +15,10 @@ BOARD_PATTERNS = list(
     accumulate(BOARD_COLLECTIONS, lambda outer, inner: f"{outer}/{inner}/{ID_PATTERN}", initial=LOCATION_PATTERN)
 )[1:]
 """The names of each of them."""
+STORE_PATTERN = f"{LOCATION_PATTERN}/metadataStores/{ID_PATTERN}"
+"""The name of a metadata store."""
+LINEAGE_COLLECTIONS = ("contexts", "executions", "artifacts")
+"""What is in a metadata store."""
 _MODEL = re.compile(rf"({LOCATION_PATTERN})/models/({ID_PATTERN})")
 
 

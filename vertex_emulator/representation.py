@@ -134,6 +134,8 @@ _MESSAGES = {
     "trainingPipelines": types.TrainingPipeline,
     "models": types.Model,
     "timeSeries": types.TensorboardTimeSeries,
+    "executions": types.Execution,
+    "artifacts": types.Artifact,
 }
 _LISTS = {*_MESSAGES, "operations", "tensorboardTimeSeries"}
 
@@ -152,6 +154,8 @@ def with_enum_numbers(reply: Mapping[str, Any]) -> dict[str, Any]:
         named[key] = [with_enum_numbers(each) for each in named[key]]
     if "timeSeriesData" in named:
         named = enums_as_numbers(types.WriteTensorboardRunDataRequest, named)
+    if "events" in named:
+        named = enums_as_numbers(types.AddExecutionEventsRequest, named)
     return named
 
 

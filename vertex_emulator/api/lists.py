@@ -35,12 +35,13 @@ Position = TypeVar("Position", int, str)
 class Fields(Generic[Item]):
     """The fields of a resource by name in snake_case, each with how its text is read.
 
-    Filters may name `texts` and `labels.KEY`; `states` are the values of the field `state`. `orderBy` may name what is
-    `sortable`.
+    Filters may name `texts`, `labels.KEY` and those of other `families` (`metadata.KEY`), each of which is read by its
+    key; `states` are the values of the field `state`. `orderBy` may name what is `sortable`.
     """
 
     texts: Mapping[str, Callable[[Item], str | None]]
     labels: Callable[[Item], Mapping[str, str]] = lambda _: {}
+    families: Mapping[str, Callable[[Item, str], str | None]] = field(default_factory=dict)
     states: Sequence[str] = ()
     sortable: Mapping[str, Callable[[Item], str]] = field(default_factory=dict)
 
@@ -48,7 +49,10 @@ class Fields(Generic[Item]):
         """Return the text of a field of a resource, None if it is absent."""
         if name in self.texts:
             return self.texts[name](item)
-        return self.labels(item).get(name.removeprefix("labels."))
+        family, _, key = name.partition(".")
+        if family in self.families:
+            return self.families[family](item, key)
+        return self.labels(item).get(key)
 
     def match(self, condition: Filter, item: Item) -> bool:
         """Return whether a resource matches a filter."""
@@ -66,11 +70,11 @@ class ListRequest:
     mask: str = ""
 
     @classmethod
-    def parse(cls, query: Mapping[str, str]) -> "ListRequest":
-        """Return the request of query parameters in camelCase. Raises ApiError."""
+    def parse(cls, query: Mapping[str, str], most: int = MAX_PAGE_SIZE) -> "ListRequest":
+        """Return the request of query parameters in camelCase, for pages of at most `most`. Raises ApiError."""
         return cls(
             filter=query.get("filter", ""),
-            page_size=_page_size(query.get("pageSize", "0")),
+            page_size=_page_size(query.get("pageSize", "0"), most),
             token=query.get("pageToken", ""),
             order=query.get("orderBy", ""),
             mask=query.get("readMask", ""),
@@ -79,7 +83,7 @@ class ListRequest:
     def condition(self, fields: Fields[Any]) -> Filter:
         """Return the filter of resources with these fields. Raises ApiError."""
         try:
-            condition = filters.parse(self.filter).replace(_normalize)
+            condition = filters.parse(self.filter).replace(lambda each: _normalize(each, fields))
             for comparison in condition.comparisons():
                 _check(comparison, fields)
         except InvalidFilter as error:
@@ -159,7 +163,7 @@ def reply(collection: str, items: Sequence[Mapping[str, Any]], token: str) -> di
     return {**({collection: items} if items else {}), **({"nextPageToken": token} if token else {})}
 
 
-def _page_size(text: str) -> int:
+def _page_size(text: str, most: int) -> int:
     if not re.fullmatch("-?[0-9]{1,10}", text) or abs(int(text)) > 2**31 - 1:
         message = f"page_size is {text[:20]!r}; it must be a number"
         raise ApiError("INVALID_ARGUMENT", message, [("page_size", "not a number")])
@@ -167,21 +171,22 @@ def _page_size(text: str) -> int:
     if size < 0:
         message = f"page_size is {size}; it must not be negative"
         raise ApiError("INVALID_ARGUMENT", message, [("page_size", "negative")])
-    return min(size or MAX_PAGE_SIZE, MAX_PAGE_SIZE)
+    return min(size or MAX_PAGE_SIZE, most)
 
 
-def _normalize(comparison: Comparison) -> Comparison:
-    """Return the comparison with its field in snake_case, and `labels:k` as `labels.k:*`."""
+def _normalize(comparison: Comparison, fields: Fields[Any]) -> Comparison:
+    """Return the comparison with its field in snake_case, and `labels:k` as `labels.k:*`, all families likewise."""
     head, dot, rest = comparison.field.partition(".")
-    if (head, dot, comparison.operator) == ("labels", "", ":"):
-        return Comparison(f"labels.{comparison.value}", ":", "*")
+    if (dot, comparison.operator) == ("", ":") and head in ("labels", *fields.families):
+        return Comparison(f"{head}.{comparison.value}", ":", "*")
     return Comparison(f"{to_snake(head)}{dot}{rest}", comparison.operator, comparison.value)
 
 
 def _check(comparison: Comparison, fields: Fields[Any]) -> None:
     name, value = comparison.field, comparison.value
-    if name not in fields.texts and not name.startswith("labels."):
-        raise InvalidFilter(f"{name!r} cannot be filtered on; known: {', '.join(fields.texts)}, labels.KEY")
+    if name not in fields.texts and not ("." in name and name.partition(".")[0] in ("labels", *fields.families)):
+        known = ", ".join([*fields.texts, *(f"{family}.KEY" for family in ("labels", *fields.families))])
+        raise InvalidFilter(f"{name!r} cannot be filtered on; known: {known}")
     if comparison.operator in PATTERN_OPERATORS:
         raise InvalidFilter(f"{comparison.operator} is an operator of log filters; use {name}=… or {name}:…")
     if name in _TIMES and comparison.operator != ":" and parse_time(value) is None:

@@ -14,10 +14,11 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from vertex_api.names import ALLOW_HEADER, KINDS
-from vertex_emulator.api import lists
+from vertex_emulator.api import lineage, lists
 from vertex_emulator.api.emulator import EmulatorService
 from vertex_emulator.api.faults import Handler, RequestFaults
 from vertex_emulator.api.jobs import JobService
+from vertex_emulator.api.lineage import LineageService
 from vertex_emulator.api.lists import ListRequest
 from vertex_emulator.api.logging import LogService
 from vertex_emulator.api.models import ModelService, OperationService
@@ -32,7 +33,16 @@ from vertex_emulator.gcs.files import BucketTree
 from vertex_emulator.http.connection import ABORT
 from vertex_emulator.http.requests import read_json, read_query, run_in_thread, wants_enum_numbers
 from vertex_emulator.http.responses import JSON_TYPE
-from vertex_emulator.names import BOARD_COLLECTIONS, BOARD_PATTERNS, ID_PATTERN, LOCATION_PATTERN, Location, with_number
+from vertex_emulator.names import (
+    BOARD_COLLECTIONS,
+    BOARD_PATTERNS,
+    ID_PATTERN,
+    LINEAGE_COLLECTIONS,
+    LOCATION_PATTERN,
+    STORE_PATTERN,
+    Location,
+    with_number,
+)
 from vertex_emulator.replicas.executor import Executor
 from vertex_emulator.representation import with_api_version, with_enum_numbers
 from vertex_emulator.secrets import SecretValues
@@ -70,6 +80,7 @@ class Api:
         faults = RequestFaults(self.database)
         jobs, models, operations = self.jobs, ModelService(self.database, self.data), OperationService(self.database)
         boards = TensorboardService(self.database, JobUploads(self.database, BucketTree(self.data.buckets)))
+        nodes = LineageService(self.database)
         secrets, logs = SecretValues(self.data.secrets), LogService(self.database, self.executor, self.data)
         schedules = ScheduleService(self.database, jobs, self.schedule_loop.wake)
         emulator = EmulatorService(self.database, self.executor, self.data, self.capacity, faults, self.wake)
@@ -117,6 +128,30 @@ class Api:
             _route("POST", "/{run:runs}:write", boards.write, _body),
             _route("GET", "/{series:timeSeries}:read", boards.read, _query, {"maxDataPoints", "filter"}),
             _route("GET", "/{board:tensorboards}:batchRead", boards.batch_read, _query, {"timeSeries"}),
+            # Metadata stores, and the contexts, executions and artifacts in them: `node` is a resource of any of these.
+            _route("GET", "/{collection:stores}", nodes.list, _long_page, {"pageSize", "pageToken"}),
+            _route("GET", "/{collection:nodes}", nodes.list, _long_page, lists.PAGED | {"orderBy"}),
+            _route("POST", "/{collection:stores}", nodes.create, _whole, lineage.ID_PARAMETERS),
+            _route("POST", "/{collection:nodes}", nodes.create, _whole, lineage.ID_PARAMETERS),
+            _route("POST", "/{collection:nodes}:purge", nodes.purge, _body),
+            _route("GET", "/{name:store}", nodes.get),
+            _route("GET", "/{name:node}", nodes.get),
+            _route("PATCH", "/{name:node}", nodes.patch, _whole, {"updateMask", "allowMissing"}),
+            _route("DELETE", "/{name:store}", nodes.delete, _query, {"force"}),
+            _route("DELETE", "/{name:node}", nodes.delete, _query, {"etag", "force"}),
+            _route("POST", "/{context:contexts}:addContextArtifactsAndExecutions", nodes.add_members, _body),
+            _route("POST", "/{context:contexts}:addContextChildren", nodes.add_children, _body),
+            _route("POST", "/{context:contexts}:removeContextChildren", nodes.remove_children, _body),
+            _route("GET", "/{context:contexts}:queryContextLineageSubgraph", nodes.of_context),
+            _route("POST", "/{execution:executions}:addExecutionEvents", nodes.add_events, _body),
+            _route("GET", "/{execution:executions}:queryExecutionInputsAndOutputs", nodes.inputs_and_outputs),
+            _route(
+                "GET",
+                "/{artifact:artifacts}:queryArtifactLineageSubgraph",
+                nodes.of_artifact,
+                _query,
+                {"maxHops", "filter"},
+            ),
             *operation_routes,
             # Secret Manager's versions, and last whatever the emulator has not.
             _route("GET", secret, secrets.access),
@@ -189,6 +224,10 @@ def _page(query: Mapping[str, str], _body: Mapping[str, Any]) -> dict[str, Any]:
     return {"list_request": ListRequest.parse(query)}
 
 
+def _long_page(query: Mapping[str, str], _body: Mapping[str, Any]) -> dict[str, Any]:
+    return {"list_request": ListRequest.parse(query, lineage.MAX_PAGE_SIZE)}
+
+
 def _patch(query: Mapping[str, str], body: Mapping[str, Any]) -> dict[str, Any]:
     return {"body": body, "update_mask": query.get("updateMask", "")}
 
@@ -259,7 +298,11 @@ def _in_one_region(parse: Callable[[str], Any]) -> Callable[[str], Any]:
 
 _BOARD = "|".join(BOARD_PATTERNS)
 _BOARD_COLLECTION = "|".join(pattern.removesuffix(f"/{ID_PATTERN}") for pattern in BOARD_PATTERNS)
-_PARENT = rf"(?:{LOCATION_PATTERN}(?:/(?:{'|'.join((*KINDS, 'models'))})/{ID_PATTERN})?|{_BOARD})"
+_NODE_COLLECTION = rf"{STORE_PATTERN}/(?:{'|'.join(LINEAGE_COLLECTIONS)})"
+_NODE = rf"{_NODE_COLLECTION}/{ID_PATTERN}"
+_PARENT = (
+    rf"(?:{LOCATION_PATTERN}(?:/(?:{'|'.join((*KINDS, 'models'))})/{ID_PATTERN})?|{_BOARD}|{STORE_PATTERN}|{_NODE})"
+)
 _full_name = _in_one_region(with_number)
 register_url_convertor("location", _convertor(LOCATION_PATTERN, _in_one_region(Location.parse)))
 register_url_convertor("kind", _convertor("|".join(KINDS), KINDS.__getitem__))
@@ -270,6 +313,12 @@ register_url_convertor("board", _convertor(_BOARD, _full_name))
 register_url_convertor("boards", _convertor(_BOARD_COLLECTION, _full_name))
 for _level, _pattern in zip(BOARD_COLLECTIONS, BOARD_PATTERNS, strict=True):
     register_url_convertor(_level, _convertor(_pattern, _full_name))
+register_url_convertor("store", _convertor(STORE_PATTERN, _full_name))
+register_url_convertor("stores", _convertor(STORE_PATTERN.removesuffix(f"/{ID_PATTERN}"), _full_name))
+register_url_convertor("node", _convertor(_NODE, _full_name))
+register_url_convertor("nodes", _convertor(_NODE_COLLECTION, _full_name))
+for _name in LINEAGE_COLLECTIONS:
+    register_url_convertor(_name, _convertor(f"{STORE_PATTERN}/{_name}/{ID_PATTERN}", _full_name))
 
 
 async def _refuse(request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""The database: jobs, trials, models, tensorboards, usage, service lines and operations in one SQLite file.
+"""The database: jobs, trials, models, tensorboards, lineage, usage, service lines and operations in one SQLite file.
 
 One connection under one lock: the work is a few statements at a time, and a reader never sees half a change. Every
 state change is one transaction, so a process killed at any moment leaves either the state before or the state after.
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from vertex_emulator.database.jobs import Faults, Jobs, Pipelines, Queue, Trials
+from vertex_emulator.database.lineage import Lineage
 from vertex_emulator.database.models import Models, Operations
 from vertex_emulator.database.records import Table
 from vertex_emulator.database.schedules import Schedules
@@ -22,7 +23,13 @@ from vertex_emulator.errors import StartError
 
 SNAPSHOT_SCHEMA_VERSION = 4  # checkouts before the first release wrote 1 to 4
 """The version of the tables that snapshots have: those of version 4, without those that were added since."""
-SCRIPTS = {SNAPSHOT_SCHEMA_VERSION: "schema.sql", 5: "schedules.sql", 6: "tensorboards.sql", 7: "usage.sql"}
+SCRIPTS = {
+    SNAPSHOT_SCHEMA_VERSION: "schema.sql",
+    5: "schedules.sql",
+    6: "tensorboards.sql",
+    7: "usage.sql",
+    8: "lineage.sql",
+}
 """What each version has added."""
 SCHEMA_VERSION = max(SCRIPTS)
 
@@ -40,6 +47,7 @@ class Transaction:
         self.operations = Operations(connection)
         self.schedules = Schedules(connection)
         self.tensorboards = Tensorboards(connection)
+        self.lineage = Lineage(connection)
         self.usage = Usages(connection)
         self.settings = Settings(connection)
         self.rows = Rows(connection)
@@ -149,6 +157,9 @@ Settings are of one data folder, injected faults of jobs to come, and schedules 
 """
 
 
+_SPECS = (("models", "spec"), ("schedules", "jobs"), ("schedule_runs", "jobs"), ("lineage_nodes", "spec"))
+
+
 class Rows(Table):
     """The rows of any table, as they are."""
 
@@ -166,11 +177,14 @@ class Rows(Table):
             self._connection.execute(statement, [row[column] for column in columns])
 
     def specs(self, without: Collection[str]) -> Iterator[str]:
-        """Yield the specs, as JSON, of all models, schedules and jobs, but for jobs of these ids and their trials."""
+        """Yield the specs, as JSON, of all jobs, models, schedules and of what is in metadata stores.
+
+        Those of jobs of these ids and their trials are left out.
+        """
         for row in self._connection.execute("SELECT id, study, spec FROM jobs"):
             if row["id"] not in without and row["study"] not in without:
                 yield row["spec"]
-        for table, column in (("models", "spec"), ("schedules", "jobs"), ("schedule_runs", "jobs")):
+        for table, column in _SPECS:
             for row in self._connection.execute(f"SELECT {column} AS spec FROM {table}"):
                 yield row["spec"]
 
