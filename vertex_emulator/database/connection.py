@@ -22,7 +22,7 @@ from vertex_emulator.database.usage import Usages
 from vertex_emulator.errors import StartError
 
 SNAPSHOT_SCHEMA_VERSION = 4  # checkouts before the first release wrote 1 to 4
-"""The version of the tables that snapshots have: those of version 4, without those that were added since."""
+"""The version of the tables of jobs that snapshots have; the format of an archive says which other tables it has."""
 SCRIPTS = {
     SNAPSHOT_SCHEMA_VERSION: "schema.sql",
     5: "schedules.sql",
@@ -150,7 +150,8 @@ class Settings(Table):
         self._connection.execute("DELETE FROM settings WHERE key = ?", (key,))
 
 
-SNAPSHOT = ("jobs", "trials", "service_messages", "operations", "pipelines", "models")
+_RECORDS = ("tensorboards", "tensorboard_points", "lineage_nodes", "lineage_edges")
+SNAPSHOT = ("jobs", "trials", "service_messages", "operations", "pipelines", "models", *_RECORDS)
 """What a snapshot has of the database, in an order in which each table refers to earlier ones only.
 
 Settings are of one data folder, injected faults of jobs to come, and schedules of a stack: an archive starts no job.

@@ -15,6 +15,7 @@ CHILD, MEMBER = "CHILD", "MEMBER"
 """The types of a context's edges: to a context in it, and to an artifact or execution of it."""
 INPUT, OUTPUT = "INPUT", "OUTPUT"
 """The types of an execution's edges, which the API calls events: to the artifacts that it reads and writes."""
+EDGES = (CHILD, MEMBER, INPUT, OUTPUT)
 _CONTAINS = f"('{CHILD}', '{MEMBER}')"
 _AT_ONCE = 500  # values in one statement
 _MILLISECOND = 10**6

@@ -65,9 +65,8 @@ def service_variables(job: Job, replica: Replica, metric_id: str | None = None) 
     experiment, run = (spec.get(name, "").rpartition("/")[2] for name in ("experiment", "experimentRun"))
     if "experiment" in spec:
         variables["AIP_EXPERIMENT_NAME"] = experiment
-    if "experimentRun" in spec:
         # The context of a run is called EXPERIMENT-RUN; Google's SDK takes the run's own name.
-        variables["AIP_EXPERIMENT_RUN_NAME"] = run.removeprefix(f"{experiment}-")
+        variables["AIP_EXPERIMENT_RUN_NAME"] = run.removeprefix(f"{experiment}-") or job.id
 
     if job.trial is not None:
         variables["CLOUD_ML_TRIAL_ID"] = str(job.trial)

@@ -13,6 +13,7 @@ from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIP
 from vertex_api.validation.shape import FieldProblem
 from vertex_emulator.database import Transaction
 from vertex_emulator.database.jobs import LAUNCH_TEXTS, PROVISIONING_TEXTS, QueuedJob
+from vertex_emulator.database.lineage import CHILD
 from vertex_emulator.database.records import CANCELLED, CANCELLING, PENDING, QUEUED, SUCCEEDED, Ending, Job
 from vertex_emulator.names import Location, with_number
 from vertex_emulator.times import now_ns
@@ -59,6 +60,7 @@ def enqueue(
         if transaction.tensorboards.get(board) is not None:  # where the job's scalars go, see api/uploads.py
             experiment = {"displayName": spec["displayName"], "source": job.name}
             transaction.tensorboards.add(f"{board}/experiments/{job_id}", experiment)
+    warnings = [*warnings, *(record(transaction, job) if kind == CUSTOM_JOB else ())]
     transaction.jobs.log(job_id, "Waiting for job to be provisioned.")
     if kind == HYPERPARAMETER_TUNING_JOB:
         transaction.jobs.log(job_id, "Vertex AI is setting up this job.")
@@ -66,6 +68,41 @@ def enqueue(
     for text in [*notes, *warnings]:
         transaction.jobs.log(job_id, text, "WARNING")
     return job
+
+
+def record(transaction: Transaction, job: Job) -> Iterator[str]:
+    """Record a custom job in the run of its experiment, which is made if it is not there; yield a warning without one.
+
+    Without an `experimentRun`, the job has a run of its own, called as its number: replicas/environment.py tells it so.
+    The metadata is what Google's SDK reads: `ExperimentRun.get_logged_custom_jobs` knows a run's jobs by it.
+    """
+    spec = job.spec["jobSpec"]
+    if "experiment" not in spec:
+        return
+    name = with_number(spec["experiment"])
+    is_own = name.startswith(f"projects/{job.location.project_number}/")
+    experiment = transaction.lineage.get(name) if is_own else None
+    name = with_number(spec.get("experimentRun") or f"{name}-{job.id}")
+    if experiment is None or not name.startswith(f"{experiment.name}-"):
+        yield (
+            f"experiment: on this machine the job's project has no {spec['experiment']}, or not with this run, so the "
+            "job is in no experiment; aiplatform.init(experiment=…) of a program that uses the emulator makes it."
+        )
+        return
+    run = transaction.lineage.get(name)
+    if run is None:
+        fields = {
+            "displayName": name.removeprefix(f"{experiment.name}-"),
+            "schemaTitle": "system.ExperimentRun",
+            "schemaVersion": "0.0.1",
+            "metadata": {"_params": {}, "_metrics": {}, "_state": "RUNNING"},
+        }
+        run = transaction.lineage.add(name, fields)
+        assert run is not None
+        transaction.lineage.connect(experiment, run, CHILD)
+    metadata = run.spec.get("metadata", {})
+    jobs = [*metadata.get("_custom_jobs", []), {"custom_job_resource_name": job.name}]
+    transaction.lineage.set_spec(run, {**run.spec, "metadata": {**metadata, "_custom_jobs": jobs}})
 
 
 def admit(transaction: Transaction, capacity: int) -> list[str]:

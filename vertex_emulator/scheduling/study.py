@@ -166,8 +166,10 @@ class Reconciler:
             current = transaction.jobs.get(study.id)
             if current is None or current.ending is not None:
                 return None
-            transaction.jobs.add(trial.job, CUSTOM_JOB, study.location, spec, study.id, number)
+            job = transaction.jobs.add(trial.job, CUSTOM_JOB, study.location, spec, study.id, number)
             transaction.trials.add(trial)
+            for text in lifecycle.record(transaction, job):
+                transaction.jobs.log(job.id, text, "WARNING")
         self.wake(trial.job)
         return trial
 

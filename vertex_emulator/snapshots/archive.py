@@ -35,8 +35,8 @@ from vertex_api import __version__
 from vertex_emulator.database import SNAPSHOT_SCHEMA_VERSION
 from vertex_emulator.errors import EmulatorError, SnapshotInvalid
 
-FORMAT = 2
-_READABLE_FORMATS = (1, FORMAT)  # 1 has no folders below buckets, and no links
+FORMAT = 3
+_READABLE_FORMATS = (1, 2, FORMAT)  # 1 has no folders below buckets, and no links; 2 no tensorboards and experiments
 MANIFEST = "manifest.json"
 DATABASE_PREFIX, OBJECTS, LOGS_PREFIX, BUCKETS_PREFIX = "database/", "objects.jsonl", "logs/", "gcs/"
 JOB_ID = re.compile(r"[0-9]{1,19}")

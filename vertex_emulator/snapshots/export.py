@@ -36,8 +36,9 @@ Item = TypeVar("Item")
 
 
 def export(data_path: Path, archive: Path, redacts_env: bool, report: Report = lambda *_: None) -> Iterator[str]:
-    """Write all ended jobs, their logs, models and buckets to a new file for its owner only; yield lines about it.
+    """Write all but schedules and settings to a new file for its owner only, and yield lines about it.
 
+    That is ended jobs with their logs, models, tensorboards, experiments and buckets.
     `redacts_env` replaces the values of environment variables in the specs of jobs and models. Raises EmulatorError,
     also for jobs that have not ended, and StartError while an emulator runs.
     """
@@ -56,10 +57,7 @@ def export(data_path: Path, archive: Path, redacts_env: bool, report: Report = l
         database.read() as transaction,
     ):
         jobs = [*transaction.jobs.created()]
-        omitted = {
-            "schedules": len(transaction.schedules.all()),
-            "tensorboards": transaction.tensorboards.count("tensorboards"),
-        }
+        schedules = len(transaction.schedules.all())
         _require_ended(transaction, data, report)
 
         buckets = _BucketEntries(BucketTree(data.buckets), report)
@@ -79,9 +77,8 @@ def export(data_path: Path, archive: Path, redacts_env: bool, report: Report = l
 
     objects = sum(entry.name.startswith(BUCKETS_PREFIX) and entry.open_file is not None for entry in entries)
     yield f"exported {len(jobs)} jobs and {objects} objects to {archive} ({archive.stat().st_size} bytes)"
-    for kind, count in omitted.items():
-        if count:
-            yield f"it has none of the {count} {kind} of the folder"
+    if schedules:
+        yield f"it has none of the {schedules} schedules of the folder"
     if buckets.omitted:
         yield f"left out: {_join_first(buckets.omitted)}"
     if not redacts_env:

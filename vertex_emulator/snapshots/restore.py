@@ -1,7 +1,9 @@
 """The import of an archive: into a folder beside the data first, and into its place once all of it is valid."""
 
 import contextlib
+import json
 import os
+import re
 import shutil
 import sqlite3
 import tarfile
@@ -17,11 +19,13 @@ from vertex_api.validation.shape import read
 from vertex_emulator.data_folder import DataFolder, acquire_lock
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.connection import SNAPSHOT
+from vertex_emulator.database.lineage import EDGES
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ApiError, EmulatorError, InvalidBucketUri, SnapshotInvalid
 from vertex_emulator.gcs import metadata
 from vertex_emulator.gcs.files import ROOT, BucketTree, join_uri
 from vertex_emulator.gcs.metadata import Metadata, MetadataDatabase
+from vertex_emulator.names import BOARD_PATTERNS, ID_PATTERN, LINEAGE_COLLECTIONS, STORE_PATTERN
 from vertex_emulator.removal import remove_tree
 from vertex_emulator.representation import job_json, model_json, operation_json, pipeline_json, trial_json
 from vertex_emulator.snapshots import archive as archives
@@ -80,10 +84,11 @@ def restore(
 def _require_empty(data: DataFolder) -> None:
     with closing(Database(data.database)) as database, database.read() as transaction:
         jobs = sum(transaction.jobs.count_by_state().values())
-        has_models = next(transaction.rows.read("models"), None) is not None
+        tables = {"models": "models", "tensorboards": "tensorboards", "experiments": "lineage_nodes"}
+        has = {kind: next(transaction.rows.read(table), None) is not None for kind, table in tables.items()}
         has_schedules = bool(transaction.schedules.count_by_paused())
     has_buckets = any(data.buckets.iterdir())
-    kinds = {f"{jobs} jobs": bool(jobs), "models": has_models, "schedules": has_schedules, "buckets": has_buckets}
+    kinds = {f"{jobs} jobs": bool(jobs), **has, "schedules": has_schedules, "buckets": has_buckets}
     if found := [kind for kind, is_there in kinds.items() if is_there]:
         raise EmulatorError(
             f"the data folder {data.root} has {' and '.join(found)}; import into another one (--data), or replace all "
@@ -266,6 +271,45 @@ def _validate(transaction: Transaction, report: Report) -> None:
         if original.keys() != {"model"} or not isinstance(original["model"], str):
             raise SnapshotInvalid(f"the model {version.id} of the archive has an original that is not a name")
         model_json(version, [version])
+    _check_boards(transaction)
+    _check_lineage(transaction)
+
+
+def _check_boards(transaction: Transaction) -> None:
+    """Check tensorboards and what is in them."""
+    messages = (types.Tensorboard, types.TensorboardExperiment, types.TensorboardRun, types.TensorboardTimeSeries)
+    patterns = dict(zip(BOARD_PATTERNS, messages, strict=True))
+    for row in transaction.rows.read("tensorboards"):
+        _check_named(row, patterns)
+    for row in transaction.rows.read("tensorboard_points"):
+        if (type(row["step"]), type(row["time"])) != (int, str):
+            raise SnapshotInvalid("a point of a time series of the archive has no step and time")
+        _check_shape(types.TimeSeriesDataPoint, json.loads(row["point"]), "a point of a time series")
+
+
+def _check_lineage(transaction: Transaction) -> None:
+    """Check metadata stores, what is in them, and the edges in between."""
+    messages = (types.Context, types.Execution, types.Artifact)
+    inside = zip(LINEAGE_COLLECTIONS, messages, strict=True)
+    patterns = {STORE_PATTERN: types.MetadataStore}
+    patterns |= {f"{STORE_PATTERN}/{collection}/{ID_PATTERN}": message for collection, message in inside}
+    for row in transaction.rows.read("lineage_nodes"):
+        _check_named(row, patterns)
+    for row in transaction.rows.read("lineage_edges"):
+        labels = json.loads(row["labels"])
+        if row["type"] not in EDGES or type(row["created"]) is not int or not isinstance(labels, dict):
+            raise SnapshotInvalid("an edge between what is in a metadata store of the archive is not one")
+
+
+def _check_named(row: Mapping[str, Any], patterns: Mapping[str, Any]) -> None:
+    """Check a row of a resource by its name: `patterns` are those of names, each with the message of its resources."""
+    name = row["name"]
+    message = next((each for pattern, each in patterns.items() if re.fullmatch(pattern, name)), None)
+    if message is None or row["collection"] != name.rpartition("/")[0]:
+        raise SnapshotInvalid(f"the archive has {name!a}, which is no name of a resource")
+    if (type(row["created"]), type(row["updated"])) != (int, int):
+        raise SnapshotInvalid(f"{name!a} of the archive has no times")
+    _check_shape(message, json.loads(row["spec"]), f"{name!a}")
 
 
 def _check_id(job_id: object) -> None:

@@ -34,6 +34,16 @@ SERVED = {
     "tensorboards.experiments.runs.operations": OPERATIONS,
     "tensorboards.experiments.runs.timeSeries": CHANGEABLE | {"read"},
     "tensorboards.experiments.runs.timeSeries.operations": OPERATIONS,
+    "metadataStores": {"create", "get", "list", "delete"},
+    "metadataStores.operations": OPERATIONS,
+    "metadataStores.contexts": CHANGEABLE
+    | {"purge", "addContextArtifactsAndExecutions", "addContextChildren", "removeContextChildren"}
+    | {"queryContextLineageSubgraph"},
+    "metadataStores.contexts.operations": OPERATIONS,
+    "metadataStores.executions": CHANGEABLE | {"purge", "addExecutionEvents", "queryExecutionInputsAndOutputs"},
+    "metadataStores.executions.operations": OPERATIONS,
+    "metadataStores.artifacts": CHANGEABLE | {"purge", "queryArtifactLineageSubgraph"},
+    "metadataStores.artifacts.operations": OPERATIONS,
 }
 PREFIX = "aiplatform.projects.locations."
 

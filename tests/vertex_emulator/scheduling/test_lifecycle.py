@@ -1,8 +1,18 @@
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
+import pytest
+
+from tests.vertex_emulator.jobs import LOCATION, custom_job_spec
+from vertex_api.names import CUSTOM_JOB
+from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.jobs import QueuedJob
+from vertex_emulator.database.records import Replica
+from vertex_emulator.names import Location
+from vertex_emulator.replicas.environment import service_variables
 from vertex_emulator.scheduling import lifecycle
 
 
@@ -91,3 +101,65 @@ def test_small_jobs_and_studies_starve_no_large_job() -> None:
 
     begun = simulated(arrivals, 12)
     assert ["large"] in begun[5:9]
+
+
+STORE = f"{LOCATION.name}/metadataStores/default"
+EXPERIMENT = f"{STORE}/contexts/tuning"
+
+
+@pytest.fixture
+def transaction(tmp_path: Path) -> Iterator[Transaction]:
+    """The statements on a database with the experiment `tuning`."""
+    database = Database(tmp_path / "emulator.db")
+    with database.write() as transaction:
+        transaction.lineage.add(STORE, {})
+        transaction.lineage.add(EXPERIMENT, {"schemaTitle": "system.Experiment"})
+        yield transaction
+    database.close()
+
+
+def run_of(transaction: Transaction, job_id: str, **fields: str) -> dict[str, Any] | None:
+    """The fields of the run of a new job; None without one, and then the job's log says so."""
+    spec = custom_job_spec(experiment=EXPERIMENT.replace(LOCATION.project_number, "my-project"), **fields)
+    job = lifecycle.enqueue(transaction, job_id, CUSTOM_JOB, LOCATION, spec)
+    name = f"{EXPERIMENT}-{service_variables(job, Replica(0, 0))['AIP_EXPERIMENT_RUN_NAME']}"
+    run = transaction.lineage.get(name)
+    said = [each for each in transaction.jobs.messages(job_id) if each.text.startswith("experiment: ")]
+    assert bool(said) == (run is None)
+    return None if run is None else {**run.spec, "parents": transaction.lineage.parents(run)}
+
+
+def test_a_job_has_a_run_in_its_experiment(transaction: Transaction) -> None:
+    assert run_of(transaction, "1") == {
+        "displayName": "1",
+        "schemaTitle": "system.ExperimentRun",
+        "schemaVersion": "0.0.1",
+        "metadata": {
+            "_params": {},
+            "_metrics": {},
+            "_state": "RUNNING",
+            "_custom_jobs": [{"custom_job_resource_name": f"{LOCATION.name}/customJobs/1"}],
+        },
+        "parents": [EXPERIMENT],
+    }
+
+
+def test_jobs_join_the_run_that_they_name(transaction: Transaction) -> None:
+    first = transaction.lineage.add(f"{EXPERIMENT}-first", {"metadata": {"_params": {"rate": 0.1}}})
+    assert first is not None
+    for job_id in ("1", "2"):
+        found = run_of(transaction, job_id, experimentRun=first.name)
+    assert found is not None and found["metadata"]["_params"] == {"rate": 0.1}
+    assert len(found["metadata"]["_custom_jobs"]) == 2
+    changed = transaction.lineage.get(first.name)
+    assert changed is not None and changed.etag != first.etag
+
+
+def test_an_experiment_that_is_not_here_is_told(transaction: Transaction) -> None:
+    transaction.lineage.delete(EXPERIMENT)
+    assert run_of(transaction, "1") is None
+    other = Location("other", "us-central1")
+    transaction.lineage.add(f"{other.name}/metadataStores/default/contexts/theirs", {})
+    spec = custom_job_spec(experiment=f"{other.name}/metadataStores/default/contexts/theirs")
+    job = lifecycle.enqueue(transaction, "2", CUSTOM_JOB, LOCATION, spec)
+    assert transaction.lineage.get(f"{other.name}/metadataStores/default/contexts/theirs-{job.id}") is None

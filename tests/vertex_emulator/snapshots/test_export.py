@@ -7,6 +7,7 @@ import pytest
 
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
+from vertex_emulator.database.lineage import CHILD
 from vertex_emulator.errors import EmulatorError
 from vertex_emulator.snapshots.archive import stays_in_bucket
 from vertex_emulator.snapshots.export import export
@@ -67,13 +68,32 @@ def test_omissions_are_named_with_their_reason(run: Path, tmp_path: Path) -> Non
     assert [path.name for path in (other / "models" / "run").iterdir()] == ["ckpt-5"]
 
 
-def test_tensorboards_that_stay_are_counted(run: Path, tmp_path: Path) -> None:
+def test_experiments_and_their_curves_come_back(run: Path, tmp_path: Path) -> None:
+    parent = "projects/1/locations/r"
+    series = f"{parent}/tensorboards/1/experiments/e/runs/r/timeSeries/1"
     database = Database(DataFolder.open(tmp_path / "data").database)
     with database.write() as transaction:
-        transaction.tensorboards.add("projects/1/locations/r/tensorboards/1", {"displayName": "board"})
-        transaction.tensorboards.add("projects/1/locations/r/tensorboards/1/experiments/e", {})
+        for name in (series.rsplit("/", 2 * up)[0] for up in (3, 2, 1, 0)):
+            board = transaction.tensorboards.add(name, {"displayName": "board"})
+        assert board is not None
+        transaction.tensorboards.write(board, [{"step": 1, "scalar": {"value": 0.5}}])
+        store = f"{parent}/metadataStores/default"
+        metadata = {"a": [], "b": None}
+        fields = [(store, {}), (f"{store}/contexts/e", {}), (f"{store}/contexts/e-r", {"metadata": metadata})]
+        _, outer, inner = (transaction.lineage.add(*each) for each in fields)
+        assert outer is not None and inner is not None
+        transaction.lineage.connect(outer, inner, CHILD)
     database.close()
-    assert "it has none of the 1 tensorboards of the folder" in exported(tmp_path)
+    assert "it has none" not in exported(tmp_path)
+    database = Database(DataFolder.open(tmp_path / "other").database)
+    with database.read() as transaction:
+        assert [each.id for each in transaction.lineage.of(f"{store}/contexts", inside=outer.name)] == ["e-r"]
+        found = transaction.lineage.get(inner.name)
+        assert found is not None and (found.spec, found.etag) == ({"metadata": metadata}, inner.etag)
+        assert transaction.tensorboards.points(board) == [{"step": 1, "scalar": {"value": 0.5}}]
+    database.close()
+    with pytest.raises(EmulatorError, match="has tensorboards and experiments and buckets"):
+        restore(tmp_path / "other", tmp_path / "x.tar.gz", None)
 
 
 @pytest.mark.parametrize("moment", ["listing buckets", "writing the archive"])

@@ -250,6 +250,16 @@ def member(name: str, kind: bytes, link: str = "/etc/passwd") -> tarfile.TarInfo
     return info
 
 
+STORE = "projects/1/locations/r/metadataStores/default"
+
+
+def resource(table: str, name: str, spec: dict[str, Any], **columns: Any) -> dict[str, bytes]:
+    """A table of an archive with one resource."""
+    times = {"created": 1, "updated": 1}
+    fields = {"sequence": 1, "name": name, "collection": name.rpartition("/")[0], "spec": json.dumps(spec), **times}
+    return {f"database/{table}.jsonl": json.dumps({**fields, **columns}).encode() + b"\n"}
+
+
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
@@ -276,6 +286,18 @@ def member(name: str, kind: bytes, link: str = "/etc/passwd") -> tarfile.TarInfo
         ({"database/jobs.jsonl": b"no json"}, "JSONDecodeError"),
         ({"database/models.jsonl": b'{"x); DROP TABLE jobs": 1}\n'}, "other columns"),
         ({"objects.jsonl": b'{"bucket": "b", "name": "n"}\n'}, "KeyError"),
+        (resource("tensorboards", "projects/1/tensorboards/1", {}), "no name of a resource"),
+        (resource("tensorboards", "projects/1/locations/r/tensorboards/1", {"x": 1}), "x: "),
+        (resource("lineage_nodes", "projects/1/locations/r/metadataStores/d/files/f", {}), "no name of a resource"),
+        (resource("lineage_nodes", f"{STORE}/contexts/c", {"metadata": [1]}), "metadata: "),
+        (resource("lineage_nodes", f"{STORE}/artifacts/a", {}, created="now"), "has no times"),
+        (
+            {
+                **resource("lineage_nodes", STORE, {}),
+                "database/lineage_edges.jsonl": b'{"source":1,"target":1,"type":"X","created":1,"labels":"{}"}\n',
+            },
+            "is not one",
+        ),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
@@ -328,8 +350,8 @@ def test_records_that_no_emulator_writes_are_rejected(
 
 
 def test_other_versions_are_named_with_the_remedy(archive: Path, tmp_path: Path) -> None:
-    newer = packed(archive, {"manifest.json": b'{"format": 3, "emulator_version": "9.1"}'})
-    with pytest.raises(SnapshotInvalid, match=r"version '9\.1' \(format 3.*: import it with that version"):
+    newer = packed(archive, {"manifest.json": b'{"format": 4, "emulator_version": "9.1"}'})
+    with pytest.raises(SnapshotInvalid, match=r"version '9\.1' \(format 4.*: import it with that version"):
         restore(tmp_path / "other", newer, None)
     cut = tmp_path / "cut.tar.gz"
     cut.write_bytes(archive.read_bytes()[:-200])
