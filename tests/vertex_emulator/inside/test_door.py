@@ -42,6 +42,22 @@ def test_whoever_is_no_job_gets_nothing(served: ServedDoor, job: Job, path: str)
         assert served.ask(None, path, headers=headers).status_code in (401, 403), headers
 
 
+def test_a_job_records_experiments_of_its_project(served: ServedDoor, job: Job) -> None:
+    token, stores = bearer(served.door.token(job)), f"{JOBS.rpartition('/')[0]}/metadataStores"
+    made = served.ask(job, f"{stores}?metadataStoreId=default", "POST", headers=token, json={})
+    assert made.json()["response"]["name"].endswith("/default")
+    contexts = f"{stores}/default/contexts"
+    served.ask(job, f"{contexts}?contextId=tuning", "POST", headers=token, json={})
+    others = f"{OTHER_JOBS.rpartition('/')[0]}/metadataStores"
+    assert served.ask(job, f"{others}?metadataStoreId=default", "POST", headers=token, json={}).status_code == 403
+    theirs = f"projects/{OTHER.project_number}/locations/us-central1/metadataStores/default/contexts/theirs"
+    children = {"childContexts": [theirs]}
+    reply = served.ask(job, f"{contexts}/tuning:addContextChildren", "POST", headers=token, json=children)
+    assert (reply.status_code, "is none of the contexts of" in reply.text) == (400, True)
+    found = served.ask(job, contexts, headers=token, params={"filter": f'parent_contexts:"{theirs}"'})
+    assert (found.status_code, found.json()) == (200, {})
+
+
 def test_a_token_is_of_its_job_alone(served: ServedDoor, job: Job) -> None:
     other = served.job("other")
     assert served.door.token(job) != served.door.token(other)

@@ -287,7 +287,7 @@ def resource(table: str, name: str, spec: dict[str, Any], **columns: Any) -> dic
         ({"database/models.jsonl": b'{"x); DROP TABLE jobs": 1}\n'}, "other columns"),
         ({"objects.jsonl": b'{"bucket": "b", "name": "n"}\n'}, "KeyError"),
         (resource("tensorboards", "projects/1/tensorboards/1", {}), "no name of a resource"),
-        (resource("tensorboards", "projects/1/locations/r/tensorboards/1", {"x": 1}), "x: "),
+        (resource("tensorboards", "projects/1/locations/r/tensorboards/1", {"x": 1}), "displayName: is required"),
         (resource("lineage_nodes", "projects/1/locations/r/metadataStores/d/files/f", {}), "no name of a resource"),
         (resource("lineage_nodes", f"{STORE}/contexts/c", {"metadata": [1]}), "metadata: "),
         (resource("lineage_nodes", f"{STORE}/artifacts/a", {}, created="now"), "has no times"),
