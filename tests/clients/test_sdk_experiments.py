@@ -12,6 +12,16 @@ import pytest
 from google.api_core import exceptions
 from google.cloud.aiplatform.metadata import metadata
 
+from tests.blocks import taken
+from tests.clients.test_sdk import snake
+from tests.vertex_emulator.running import RunningEmulator
+
+ACCOUNT = "trainer@local.iam.gserviceaccount.com"
+PRINTS = """
+import json, os
+print(json.dumps({name: value for name, value in os.environ.items() if name.startswith(("AIP_EXP", "CLOUD_ML_"))}))
+"""
+
 
 class Frame:
     """As much of pandas' DataFrame as the SDK uses to return a table."""
@@ -127,3 +137,32 @@ def test_a_run_that_is_missing_is_told_as_there(sdk: Any) -> None:
         sdk.ExperimentRun("none", "empty")
     assert table(sdk, "empty") == []
     sdk.Experiment("empty").delete()
+
+
+def test_a_job_is_a_run_of_its_experiment(sdk: Any, emulator: RunningEmulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    (program,) = taken("docs/google.md", "python", "from os import environ")
+    sdk.init(project="local", location="us-central1", experiment="jobs", experiment_tensorboard=False)
+    sdk.start_run("named")
+    metadata._experiment_tracker.reset()
+    bucket = "gs://sdk/experiment"
+    pools = [snake(PRINTS)]
+    job = sdk.CustomJob(display_name="of a run", worker_pool_specs=pools, base_output_dir=bucket)
+    job.submit(service_account=ACCOUNT, experiment="jobs", experiment_run="named")
+    job._block_until_complete()
+    alone = sdk.CustomJob(display_name="of none", worker_pool_specs=pools, base_output_dir=bucket)
+    alone.run(service_account=ACCOUNT, experiment="jobs")
+
+    for each, name in ((job, "named"), (alone, alone.name)):
+        (printed,) = [line for line in emulator.objects(each.resource_name) if "AIP_EXPERIMENT_NAME" in line]
+        assert (printed["AIP_EXPERIMENT_NAME"], printed["AIP_EXPERIMENT_RUN_NAME"]) == ("jobs", name)
+        for variable, value in printed.items():
+            monkeypatch.setenv(variable, str(value))
+        exec(program, {})  # what the job's own code does
+        metadata._experiment_tracker.reset()
+    rows = {row["run_name"]: row for row in table(sdk, "jobs")}
+    found = {name: (row["param.rate"], row["metric.accuracy"]) for name, row in rows.items()}
+    assert found == {"named": (0.1, 0.9), alone.name: (0.1, 0.9)}
+    assert rows["named"]["state"] == "COMPLETE"  # the SDK ends it, which waits for the job
+    (logged,) = sdk.ExperimentRun("named", "jobs").get_logged_custom_jobs()
+    assert logged.resource_name == job.resource_name
+    sdk.Experiment("jobs").delete()

@@ -291,7 +291,7 @@ def _check_lineage(transaction: Transaction) -> None:
     """Check metadata stores, what is in them, and the edges in between."""
     messages = (types.Context, types.Execution, types.Artifact)
     inside = zip(LINEAGE_COLLECTIONS, messages, strict=True)
-    patterns = {STORE_PATTERN: types.MetadataStore}
+    patterns: dict[str, Any] = {STORE_PATTERN: types.MetadataStore}
     patterns |= {f"{STORE_PATTERN}/{collection}/{ID_PATTERN}": message for collection, message in inside}
     for row in transaction.rows.read("lineage_nodes"):
         _check_named(row, patterns)
