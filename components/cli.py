@@ -292,6 +292,8 @@ def _add_options_of_runs(command: argparse.ArgumentParser, stack: str, values: s
     command.add_argument("--as", dest="acting", choices=("account", "user"), help=help)
     help = "with --as: a bucket of Google's that jobs may write to; repeatable"
     command.add_argument("--write", action="append", default=[], metavar="gs://BUCKET", help=help)
+    help = "refuse calls, with 403, that the stack of target gcp does not grant its jobs' account"
+    command.add_argument("--enforce", action="store_true", help=help)
 
 
 def _doctor(args: argparse.Namespace) -> int:
@@ -315,7 +317,7 @@ def _check_plan(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace) -> int:
     from .rehearsal.run import run
 
-    options = args.output, args.inputs, args.no_inputs, args.acting, args.write
+    options = args.output, args.inputs, args.no_inputs, args.acting, args.write, args.enforce
     return run(args.job, args.stack, args.set, args.secret, *options)
 
 

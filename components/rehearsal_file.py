@@ -54,6 +54,7 @@ class Base(TypedDict, total=False):
     replicas: list[Replica]
     buckets: list[str]
     hosts: list[str]
+    permissions: list[str]
 
 
 class Drill(TypedDict, total=False):
@@ -80,6 +81,9 @@ class JobReport(TypedDict, total=False):
     `missingMetrics` are those that a search or the base needs, and that it did not report, though nothing cut it short.
     `missingInputs` are objects that it names, and that were in no bucket when it had ended. `notes` are what is to be
     said of a job that succeeded.
+
+    `permissions` are those that its calls needed, each with what it is on. Those of `notGranted` are not granted by the
+    stack, and what `remedies` say grants them.
     """
 
     name: Required[str]
@@ -97,6 +101,10 @@ class JobReport(TypedDict, total=False):
     newEnv: list[str]
     buckets: list[str]
     hosts: list[str]
+    permissions: list[str]
+    newPermissions: list[str]
+    notGranted: list[str]
+    remedies: list[str]
     base: Base
     drills: list[Drill]
     notes: list[str]

@@ -19,6 +19,12 @@ STAND_INS = "endpoints.json"
 """The file of stand-ins for services that an emulator does not have: `{PROJECT: {HOST: URL}}`."""
 IDENTITIES = "identity.json"
 """The file of whom jobs act as at Google: `{PROJECT: {"as": "account", "account": E-MAIL, …}}`, without any secret."""
+GRANTS = "grants.json"
+"""The file that says what jobs may do: `{PROJECT: {account: EMAIL, enforce: BOOL, rules: [RULE]}}`.
+
+A RULE grants `permissions`, which may have wildcards, on the resources `at`, and on those whose names begin with one of
+`below` and with none of `but`. Resources are `gs://BUCKET`, `gs://BUCKET/OBJECT`, `secrets/NAME` and `project`.
+"""
 DECLARATIONS = "declarations.json"
 """The file that says where the jobs of stacks are declared, by stack."""
 VERSION_HEADER = "x-vertex-emulator"

@@ -37,6 +37,7 @@ class DataFolder:
         self.secrets = root / emulator.SECRETS  # values of Secret Manager, which a stack writes
         self.stand_ins = root / emulator.STAND_INS  # of services that the emulator does not have, which a stack writes
         self.identities = root / emulator.IDENTITIES  # whom jobs act as at Google, which a stack or a run writes
+        self.grants = root / emulator.GRANTS  # what the stack grants that a run is compared with
         self.certificate = root / "server.pem"  # of Google's names and this machine's; with its key
         self.trusted = root / "trusted.pem"  # what its programs trust, the authority of that certificate included
         self.declarations = root / emulator.DECLARATIONS  # where jobs are declared, which a stack writes

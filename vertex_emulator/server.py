@@ -40,6 +40,7 @@ from vertex_emulator.inside.authority import Authority
 from vertex_emulator.inside.door import Door, Returning
 from vertex_emulator.inside.entries import EntryWriter
 from vertex_emulator.inside.identity import Identities
+from vertex_emulator.inside.permissions import Permissions
 from vertex_emulator.inside.standins import StandIns
 from vertex_emulator.page.routes import Page
 from vertex_emulator.replicas import daemon
@@ -143,6 +144,7 @@ class Server(HttpServer):
             data.buckets,
             authority,
             translator,
+            Permissions(database, data.grants),
         )
         secured = SecurityMiddleware(app, __version__, Access(token), host if allow_remote else None)
         application = Returning(translator, self._door, secured)

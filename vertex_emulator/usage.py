@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from vertex_api.machines import MACHINES
 from vertex_api.names import HYPERPARAMETER_TUNING_JOB
@@ -52,13 +52,28 @@ def describe(job: Job, used: Mapping[Replica, Usage]) -> Iterator[dict[str, Any]
         }
 
 
-def touched(buckets: Path, since: int, until: int) -> list[str]:
-    """Return the buckets with a file that was read or written from one time (ns) to another, by the files' own times.
+class Touch(NamedTuple):
+    """A file of a bucket, by its name as an object, that was written, or read only."""
+
+    name: str
+    is_written: bool
+
+
+def touched(buckets: Path, since: int, until: int) -> dict[str, list[Touch]]:
+    """Return what was read or written from one time (ns) to another, by the files' own times, of each bucket with any.
 
     What has touched a file later hides that. File systems keep the time of reading as they are mounted: with
     `relatime`, Linux's default, that of the first one after a change, and that of one a day; with `noatime`, none.
     """
-    return sorted(bucket.name for bucket in _folders(buckets) if _is_touched(bucket, since, until))
+    found = {bucket.name: [*_touches(bucket, since, until)] for bucket in _folders(buckets)}
+    return {bucket: files for bucket, files in found.items() if files}
+
+
+def permissions(files: Mapping[str, Iterable[Touch]]) -> Iterator[tuple[str, str]]:
+    """Yield what an account needs to touch files of buckets below `/gcs`, as permissions and `gs://BUCKET/OBJECT`."""
+    for bucket, each in files.items():
+        for name, is_written in each:
+            yield f"storage.objects.{'create' if is_written else 'get'}", f"gs://{bucket}/{name}"
 
 
 def _folders(folder: Path) -> Iterable[os.DirEntry[str]]:
@@ -66,19 +81,20 @@ def _folders(folder: Path) -> Iterable[os.DirEntry[str]]:
         return [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
 
 
-def _is_touched(bucket: os.DirEntry[str], since: int, until: int) -> bool:
-    pending, left = [bucket.path], MAX_ENTRIES
+def _touches(bucket: os.DirEntry[str], since: int, until: int) -> Iterator[Touch]:
+    pending, left = [("", bucket.path)], MAX_ENTRIES
     while pending and left > 0:
+        prefix, folder = pending.pop()
         try:
-            with os.scandir(pending.pop()) as entries:
+            with os.scandir(folder) as entries:
                 for entry in entries:
                     left -= 1
                     if entry.is_dir(follow_symlinks=False):
-                        pending.append(entry.path)
+                        pending.append((f"{prefix}{entry.name}/", entry.path))
                     elif entry.is_file(follow_symlinks=False):
                         found = entry.stat(follow_symlinks=False)
-                        if since <= found.st_mtime_ns <= until or since <= found.st_atime_ns <= until:
-                            return True
+                        is_written = since <= found.st_mtime_ns <= until
+                        if is_written or since <= found.st_atime_ns <= until:
+                            yield Touch(f"{prefix}{entry.name}", is_written)
         except OSError:
             continue
-    return False

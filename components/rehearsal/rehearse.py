@@ -30,6 +30,7 @@ from ..schema.source import explain_written
 from ..settings.offline import NoStack
 from ..settings.settings import Settings
 from . import checkout, drill, report
+from .access import Access
 from .inputs import Inputs
 from .runner import Runner, RunRefused, Source, changed, in_order, references, refuse_bare_vars, split_assignments
 from .target import throw_away
@@ -43,7 +44,7 @@ class Options:
     """The arguments of the command: `only` are names of jobs; `set`, `secret`, `acting` and `write` are as of `run`.
 
     `drill` has names of faults, with commas between them. Without `inputs` or `no_inputs`, jobs see what the stack's
-    own emulator holds.
+    own emulator holds. With `enforce`, calls are refused that the stack does not grant.
     """
 
     preview: str | None = None
@@ -60,6 +61,7 @@ class Options:
     base: str | None = None
     save: Path | None = None
     format: str = "table"
+    enforce: bool = False
 
 
 def rehearse(options: Options) -> int:
@@ -87,7 +89,7 @@ def rehearse(options: Options) -> int:
         source = Source.read(Path.cwd(), stack, options.secret, options.acting, options.write)
         os.chdir(source.root)
         own = _own_size(options.set, source)
-        rehearser = _Rehearser(source, own, Inputs.of(objects, options.no_inputs))
+        rehearser = _Rehearser(source, own, Inputs.of(objects, options.no_inputs), options.enforce)
         wanted = rehearser.wanted(preview, options.only)
         if source.actor:
             jobs = rehearser.jobs
@@ -137,7 +139,7 @@ def _base(
         try:
             # Its jobs write to the same places as the others, which must not meet.
             with chdir(root), throw_away() as folder:
-                older = _Rehearser(source.of(root), rehearser.own, rehearser.inputs, rehearser)
+                older = _Rehearser(source.of(root), rehearser.own, rehearser.inputs, options.enforce, rehearser)
                 known = {name: kind for name, kind in wanted.items() if name in older.jobs}
                 return older.rehearse(known, folder, f"{ref}: ")
         except (ComponentError, NoStack, VertexError) as error:
@@ -150,15 +152,25 @@ def _base(
 class _Rehearser:
     """Rehearses the `jobs` of a stack; `own` is the size that all have, `inputs` what is in buckets before them.
 
+    With `enforce`, calls are refused that the stack does not grant.
+
     `newer` is that of another commit: its jobs are made small as those are, as far as they have the vars for it.
     """
 
-    def __init__(self, source: Source, own: shapes.Rehearse, inputs: Inputs, newer: "_Rehearser | None" = None) -> None:
+    def __init__(
+        self,
+        source: Source,
+        own: shapes.Rehearse,
+        inputs: Inputs,
+        enforce: bool = False,
+        newer: "_Rehearser | None" = None,
+    ) -> None:
         self.own, self.inputs = own, inputs
         self._source, self._newer = source, newer
         self._loaded: dict[str, Settings] = {}
         self._settings = self._with(own.get("vars", {}))
         self.jobs = {each.name: each for each in self._settings.plan.trainings if not each.is_adopted}
+        self._access = Access.of(source.file, enforce)
 
     def wanted(self, preview: PreviewDocument | None, only: Sequence[str]) -> dict[str, str]:
         """Return the kinds of a preview's jobs, or of all, or of those of them that are named. Raises RunRefused."""
@@ -182,7 +194,7 @@ class _Rehearser:
         small = [self._small(each) for each in in_order(self.jobs, wanted.keys() & self.jobs.keys())]
         say = partial(_say, prefix)
         self.inputs.put(folder / "gcs", say)
-        runner = Runner(self._source, folder, say)
+        runner = Runner(self._source, folder, say, self._access)
         reports: dict[str, JobReport] = {}
         for settings, training in small:
             done = self._blocked(training, reports) or _run(runner, settings, training, faults)

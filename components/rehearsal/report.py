@@ -11,6 +11,7 @@ from vertex_api.names import JobJson
 
 from ..rehearsal_file import Drill, JobReport, Rehearsal, Replica, size, to_json
 from . import inputs
+from .access import listed
 from .runner import Ended
 
 MAX_REASON_LINES, MAX_REASON = 10, 2_000
@@ -51,8 +52,10 @@ def ended(name: str, kind: str, job: Ended, buckets: Path) -> JobReport:
     made["buckets"] = [*job.buckets]
     made["missingInputs"] = inputs.missing(job.submitted, job.written, buckets)
     made["env"] = sorted(_env(job.submitted.job_spec))
-    if job.notes:
-        made["notes"] = [_last([note]) for note in job.notes]
+    made["permissions"] = [*job.needs.permissions]
+    made["notGranted"], made["remedies"] = [*job.needs.lacking], [*job.needs.remedies]
+    if job.notes or job.needs.note:
+        made["notes"] = [_last([note]) for note in (*job.notes, job.needs.note) if note]
     return made
 
 
@@ -92,7 +95,7 @@ def compare(rehearsal: Rehearsal, base: Rehearsal, name: str) -> Rehearsal:
 
 
 def _compared(job: JobReport, base: JobReport) -> JobReport:
-    keys = ("outcome", "seconds", "metrics", "parameters", "replicas", "buckets", "hosts")
+    keys = ("outcome", "seconds", "metrics", "parameters", "replicas", "buckets", "hosts", "permissions")
     beside: Any = {key: base[key] for key in keys if key in base}  # type: ignore[literal-required]
     made: JobReport = {**job, "base": beside}
     if job["outcome"] == "succeeded":
@@ -100,6 +103,8 @@ def _compared(job: JobReport, base: JobReport) -> JobReport:
         made["missingMetrics"] = list(dict.fromkeys([*job.get("missingMetrics", ()), *lost]))
     if "env" in job and "env" in base:
         made["newEnv"] = sorted({*job["env"]} - {*base["env"]})
+    if base["outcome"] == "succeeded":
+        made["newPermissions"] = sorted({*job.get("permissions", ())} - {*base.get("permissions", ())})
     return made
 
 
@@ -152,6 +157,13 @@ def _notes(rehearsal: Rehearsal) -> Iterator[tuple[str, list[str]]]:
         if buckets := job.get("buckets"):
             lines.append(f"buckets: {', '.join(buckets)}")
         lines += map(_drill, job.get("drills", ()))
+        if new := job.get("newPermissions"):
+            lines.append(f"new permissions: {listed(new)}")
+        if used := job.get("permissions"):
+            lines.append(f"uses: {listed(used)}")
+        if lacking := job.get("notGranted"):
+            lines.append(f"not granted by stack {rehearsal.get('stack', '')}: {listed(lacking)}")
+            lines += [f"  {remedy}" for remedy in job.get("remedies", ())]
         if lines:
             yield job["name"], [visible(line) for line in lines]
 

@@ -1,5 +1,6 @@
 """The command `vertex-training run`: one declared job, with other values, after the jobs whose results it uses."""
 
+import itertools
 import json
 import os
 import re
@@ -22,6 +23,7 @@ from ..schema.source import explain_written
 from ..settings.offline import NoStack
 from ..settings.settings import Settings
 from ..trees import copy_file, require_space
+from .access import Access
 from .inputs import Inputs, missing, not_found
 from .runner import (
     Ended,
@@ -50,12 +52,13 @@ def run(
     no_inputs: bool = False,
     acting: str | None = None,
     write: Sequence[str] = (),
+    enforce: bool = False,
 ) -> int:
     """Run a job, print its log, and return the exit code: that of its container, 1 for another failure, 2 if refused.
 
     `assignments` are `vars.NAME=VALUE`, or `FIELD.PATH=VALUE` for a field of the job. `secrets`, `acting` and `write`
     are those of `Source.read`. Outputs are copied to `output`. Without `inputs` or `no_inputs`, the job sees what the
-    stack's own emulator holds.
+    stack's own emulator holds. With `enforce`, calls are refused that the stack does not grant.
     """
     try:
         variables, fields = split_assignments(assignments, "vars.NAME=VALUE or FIELD=VALUE")
@@ -69,13 +72,14 @@ def run(
             source.actor.check(chain, source.stack)
         output, inputs = (each.absolute() if each else None for each in (output, inputs))
         os.chdir(source.root)
+        access = Access.of(source.file, enforce)
         given = Inputs.of(inputs, no_inputs)
         if message := explain_written(source.root, output or source.root / RUNS):
             raise RunRefused(f"--output: {message}")
         say = partial(print, flush=True)
         with throw_away() as folder:
             given.put(folder / "gcs", say)
-            return _run(Runner(source, folder, say), settings, chain, output, given)
+            return _run(Runner(source, folder, say, access), settings, chain, output, given)
     except (ComponentError, NoStack, VertexError) as error:
         sys.stderr.write(f"vertex-training: {error}\n")
         return 2
@@ -123,11 +127,12 @@ def _run(runner: Runner, settings: Settings, chain: Sequence[Training], output: 
             causes = [line.strip() for line in ended.failure.splitlines() if line.startswith(explained)]
             for uri in missing(ended.submitted, ended.written, runner.buckets):
                 causes += not_found(uri, inputs.name)
-            sys.stderr.writelines(f"{training.name}: {cause}\n" for cause in causes)
+            sys.stderr.writelines(f"{training.name}: {cause}\n" for cause in (*causes, *ended.needs.lines))
             match = _EXIT_STATUS.search(message)
             return int(match[1]) if match else 1
-    for line in _report(chain[-1].name, ended, output):
-        print(line, flush=True)  # noqa: T201
+        report = _report(training.name, ended, output) if training is chain[-1] else ()
+        for line in itertools.chain(report, (f"{training.name}: {each}" for each in ended.needs.lines)):
+            print(line, flush=True)  # noqa: T201
     return 0
 
 

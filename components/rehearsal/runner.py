@@ -54,6 +54,7 @@ from ..settings.entries import included
 from ..settings.names import slug
 from ..settings.offline import SECRET, StackFile, read_stack
 from ..settings.settings import NAMESPACE, Settings
+from .access import Access, Needs
 from .acting import Actor
 from .target import follow
 
@@ -109,6 +110,7 @@ class Source:
 
     def __init__(self, file: StackFile, secrets: Mapping[str, str], actor: Actor | None = None) -> None:
         self.root, self.stack, self.secrets, self.actor = file.root, file.name, secrets, actor
+        self.file = file
         self._project = file.project
         text = file.config.get(f"{NAMESPACE}:secrets") or "{}"
         declared = [*json.loads(text)] if text.startswith("{") else []
@@ -231,7 +233,7 @@ class Ended:
     `earlier` are the files that were there before, with time and size: the stack's own runs may have left them.
     `metrics` are by name. In `submitted` are stand-ins for secrets. `used` is what the emulator tells of its replicas;
     `buckets` are those that it touched, without the run's own. `written` are the output folders of the jobs that have
-    run so far, `notes` what is to be said of a success.
+    run so far, `notes` what is to be said of a success, `needs` the permissions of its calls.
     """
 
     job: JobJson
@@ -244,6 +246,7 @@ class Ended:
     written: Sequence[str] = ()
     notes: Sequence[str] = ()
     earlier: Mapping[Path, tuple[int, int]] = field(default_factory=dict)
+    needs: Needs = field(default_factory=Needs)
 
     @property
     def succeeded(self) -> bool:
@@ -270,11 +273,13 @@ def _stamp(file: Path) -> tuple[int, int]:
 class Runner:
     """Runs jobs in a throw-away target on `folder`, with its `buckets`; `say` takes lines on what goes on.
 
+    `access` is what they may do.
+
     Raises ComponentError and VertexError: RunRefused for what cannot be run here.
     """
 
-    def __init__(self, source: Source, folder: Path, say: Callable[[str], None]) -> None:
-        self._source, self.folder, self.say = source, folder, say
+    def __init__(self, source: Source, folder: Path, say: Callable[[str], None], access: Access | None = None) -> None:
+        self._source, self.folder, self.say, self._access = source, folder, say, access or Access()
         self.buckets = folder / "gcs"
         self._broken: dict[str, BuildFailed] = {}
         """Images that cannot be built, by URI: jobs share them."""
@@ -307,6 +312,7 @@ class Runner:
             unknown = sorted(each for each in asked if not (self.buckets / each).is_dir())
             self._real |= actor.real(unknown, job, self.say)
             emulator.replace_identity(settings.project, actor.entry(self._real))
+        self._access.apply(settings, training.name, job, _bucket(settings))
         # Nobody knows here which buckets there are on Vertex AI: a job may write to those that it names.
         for each in sorted(buckets):
             bucket = self.buckets / each
@@ -414,7 +420,8 @@ class Runner:
         notes = [] if has_failed else success_notes(api, whole, is_empty=bool(empty))
         values, replicas = measured.get(training.name, {}), usage.get("replicas", ())
         outputs, written = self._outputs(job), [*self._written]
-        return Ended(whole, job, outputs, failure, values, replicas, touched, written, notes, earlier)
+        needs = self._access.needs(usage.get("permissions", ()), job, _bucket(settings))
+        return Ended(whole, job, outputs, failure, values, replicas, touched, written, notes, earlier, needs)
 
 
 def _output_uri(job: Job) -> str:

@@ -88,11 +88,13 @@ def _metric(metric: MetricFinding) -> str:
 
 
 def _data(review: Review, rehearsal: Rehearsed) -> str:
-    """Return which data changes, which inputs were missing, and which buckets, hosts and variables are new."""
+    """Return which data changes, what was missing or not granted, and what jobs use anew."""
     causes = dict.fromkeys(cause for job in review.jobs for cause in job.causes if cause.kind == "data")
     parts = [some([because(cause).removeprefix("data ") for cause in causes])] if causes else []
     if absent := list(dict.fromkeys(uri for job in rehearsal.jobs for uri in job.missing_inputs)):
         parts.append(f"⚠️ not found: {codes(absent, MAX_ANSWERS)}")
+    if lacking := list(dict.fromkeys(each for job in rehearsal.jobs for each in job.lacking)):
+        parts.append(f"⚠️ not granted: {codes(lacking, MAX_ANSWERS)}")
     if new := sorted({new for job in rehearsal.jobs for new in job.new}):
         parts.append(some([f"new {noun} {code(name)}" for noun, name in new]))
     elif not parts and any(job.has_base for job in rehearsal.jobs):
@@ -138,6 +140,7 @@ def _rehearsed(max_names: int, job: RehearsedJob) -> str:
             f"wrote {codes(job.folders, MAX_CAUSES)} ({count_of(job.file_count, 'file')}, {size(job.file_bytes)})"
         )
     parts += [f"did not find {codes(job.missing_inputs, max_names)}"] if job.missing_inputs else []
+    parts += [f"is not granted {codes(job.lacking, max_names)}"] if job.lacking else []
     parts += [f"new {noun} {code(name)}" for noun, name in job.new[:max_names]]
     parts += [_drill(drill) for drill in job.drills]
     return f"{code(job.name)}{f' ({job.type})' if job.type else ''} {', '.join(parts)}"
@@ -187,6 +190,7 @@ def _signs(job: RehearsedJob) -> tuple[str, ...]:
     signs = _unreported(job)
     signs += [_SPOT] if job.loses_work else []
     signs += [f"did not find {codes(job.missing_inputs, MAX_ANSWERS)}"] if job.missing_inputs else []
+    signs += [f"is not granted {codes(job.lacking, MAX_ANSWERS)}"] if job.lacking else []
     for verdict, text in _JUDGED.items():
         signs += [f"{code(metric.name)}{text}" for metric in job.judged(verdict)]
     return (*signs, *(f"new {noun} {code(name)}" for noun, name in job.new))

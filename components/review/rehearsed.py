@@ -56,8 +56,8 @@ class RehearsedJob:
 
     `reason` are the lines that say why it failed or was skipped. Memory is that of the replica that came nearest to
     what its machine type has, in bytes. `folders` are those below its output folder. `missing_inputs` are objects that
-    were in no bucket. `new` are the buckets, hosts and variables that the base does not have, each with its noun.
-    `is_spot` is whether its machines may be taken away.
+    were in no bucket, `lacking` permissions that its stack does not grant. `new` are the buckets, hosts, permissions
+    and variables that the base does not have, each with its noun. `is_spot` is whether its machines may be taken away.
     """
 
     name: str
@@ -74,6 +74,7 @@ class RehearsedJob:
     folders: tuple[str, ...] = ()
     metrics: tuple[MetricFinding, ...] = ()
     missing_inputs: tuple[str, ...] = ()
+    lacking: tuple[str, ...] = ()
     new: tuple[tuple[str, str], ...] = ()
     drills: tuple[Drill, ...] = ()
     is_spot: bool = False
@@ -107,7 +108,7 @@ class RehearsedJob:
             bool(self.judged("worse")),
             self.outcome == "skipped",
             bool(self.judged("better")),
-            bool(self.missing_inputs or self.new),
+            bool(self.missing_inputs or self.lacking or self.new),
         )
         return next((place for place, sign in enumerate(signs) if sign), len(signs))
 
@@ -117,7 +118,7 @@ class Rehearsed:
     """A rehearsal of stack `stack`, the most urgent jobs first; `base` is what it is compared with, "" for nothing.
 
     `not_rehearsed` are jobs that the preview submits, and that the rehearsal does not have. `recorded` are the nouns of
-    what it watched for: `bucket`, `host`, `variable`.
+    what it watched for: `bucket`, `host`, `permission`, `variable`.
     """
 
     stack: str
@@ -159,6 +160,8 @@ def _recorded(reports: Sequence[JobReport]) -> Iterator[str]:
         yield "bucket"
     if any(report.get("hosts") for report in reports):
         yield "host"
+    if any(report.get("permissions") for report in reports):
+        yield "permission"
     yield "variable"
 
 
@@ -224,6 +227,7 @@ def _job(report: JobReport, spec: _Spec, goals: Mapping[str, Mapping[str, int]])
     folders = (f"{name.partition('/')[0]}/" if "/" in name else name for name in files.get("names", ()))
 
     added = [("variable", name) for name in report.get("newEnv", ())]
+    added += [("permission", text) for text in report.get("newPermissions", ())]
     if base:
         added += [("bucket", name) for name in {*report.get("buckets", ())} - {*base.get("buckets", ())}]
         added += [("host", name) for name in {*report.get("hosts", ())} - {*base.get("hosts", ())}]
@@ -242,6 +246,7 @@ def _job(report: JobReport, spec: _Spec, goals: Mapping[str, Mapping[str, int]])
         tuple(dict.fromkeys(folders)),
         tuple(_metrics(report, base, goals)),
         tuple(report.get("missingInputs", ())),
+        tuple(report.get("notGranted", ())),
         tuple(sorted(added)),
         tuple(report.get("drills", ())),
         spec.is_spot,

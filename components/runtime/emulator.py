@@ -17,7 +17,7 @@ from pulumi import dynamic
 
 from vertex_api.acting import Acting
 from vertex_api.client import Endpoint
-from vertex_api.emulator import DECLARATIONS, IDENTITIES, SECRETS, STAND_INS, Address, ask
+from vertex_api.emulator import DECLARATIONS, GRANTS, IDENTITIES, SECRETS, STAND_INS, Address, ask
 from vertex_api.jobspec import EGRESS, LOG_LIMIT_MB, PIDS_LIMIT
 
 from .. import providers
@@ -150,6 +150,11 @@ def replace_identity(project: str, identity: Mapping[str, Any]) -> None:
     """
     if identity or (emulator_data() / IDENTITIES).exists():
         _replace(IDENTITIES, project, {**identity, "folder": emulator_data().stat().st_ino} if identity else {})
+
+
+def replace_grants(project: str, grants: Mapping[str, Any]) -> None:
+    """Write what the jobs of a Google Cloud project may do (`GRANTS`), in the same way. Without, all is allowed."""
+    _replace(GRANTS, project, grants)
 
 
 def replace_declarations(stack: str, folder: Path, jobs: Sequence[Mapping[str, Any]]) -> None:

@@ -38,6 +38,10 @@ WHOLE: dict[str, Any] = {
             "newEnv": ["HF_TOKEN"],
             "buckets": ["acme-data"],
             "hosts": ["models.acme.dev"],
+            "permissions": ["storage.objects.get on gs://acme-data"],
+            "newPermissions": ["storage.objects.get on gs://acme-data"],
+            "notGranted": ["storage.objects.get on gs://acme-data/train/"],
+            "remedies": ["vertex-training:data: {acme-data: {uri: gs://acme-data/, grant: true}}"],
             "base": {"outcome": "succeeded", "seconds": 40, "metrics": {"accuracy": 0.941}},
             "drills": [{"fault": "preempt", "resumed": True, "fromStep": 40, "lostSteps": 3, "sameEnd": True}],
         }

@@ -131,9 +131,12 @@ def times(read: int, written: int) -> Callable[[Path], None]:
     return lambda file: os.utime(file, ns=(read, written))
 
 
+WRITTEN = times(50, 150)
+
+
 @pytest.mark.parametrize(
     ("at", "is_touched"),
-    [(times(150, 50), True), (times(50, 150), True), (times(50, 50), False), (times(250, 250), False)],
+    [(times(150, 50), True), (WRITTEN, True), (times(50, 50), False), (times(250, 250), False)],
 )
 def test_times_of_files_tell_buckets(tmp_path: Path, at: Callable[[Path], None], is_touched: bool) -> None:
     (tmp_path / "a" / "deep").mkdir(parents=True)
@@ -141,7 +144,11 @@ def test_times_of_files_tell_buckets(tmp_path: Path, at: Callable[[Path], None],
     (tmp_path / "a" / "deep" / "file").touch()
     (tmp_path / "b" / "link").symlink_to(tmp_path / "a" / "deep")
     at(tmp_path / "a" / "deep" / "file")
-    assert usages.touched(tmp_path, 100, 200) == (["a"] if is_touched else [])
+    touched = usages.touched(tmp_path, 100, 200)
+    assert [*touched] == (["a"] if is_touched else [])
+    needed = "create" if at is WRITTEN else "get"
+    expected = [(f"storage.objects.{needed}", "gs://a/deep/file")] if is_touched else []
+    assert [*usages.permissions(touched)] == expected
 
 
 def test_a_running_job_is_measured(shared: RunningEmulator) -> None:
@@ -155,6 +162,8 @@ def test_a_running_job_is_measured(shared: RunningEmulator) -> None:
     job_id = name.rpartition("/")[2]
     told = shared.call("GET", f"vertex_emulator/jobs/{job_id}/usage")
     assert told["buckets"] == ["made-by-it", "read-by-it"]
+    of_files = [{"permission": "storage.objects.create", "resource": "gs://made-by-it"}]
+    assert told["permissions"] == [*of_files, {"permission": "storage.objects.get", "resource": "gs://read-by-it"}]
     (replica,) = told["replicas"]
     assert replica["task"] == "workerpool0-0" and replica["machineType"] == "n1-standard-4"
     assert 300 << 20 <= replica["peakMemoryBytes"] < 400 << 20

@@ -16,6 +16,7 @@ from vertex_emulator.database.records import RUNNING, Job, requested_replicas
 from vertex_emulator.errors import ApiError, DebuggerUnavailable, ExecutorUnavailable, InvalidFault, JobAmbiguous
 from vertex_emulator.faults import MAX_PENDING_FAULTS, InjectedFault
 from vertex_emulator.gcs.files import BucketTree
+from vertex_emulator.inside.permissions import Permissions, described
 from vertex_emulator.pruning import prune_jobs
 from vertex_emulator.replicas import debugger
 from vertex_emulator.replicas.executor import Executor
@@ -40,6 +41,7 @@ class EmulatorService:
     capacity: int
     faults: RequestFaults
     wake: Callable[[str], None]
+    permissions: Permissions
 
     def status(self) -> dict[str, Any]:
         """Return job counts by state (without jobs of trials), replicas, what they reach, schedules, and faults."""
@@ -168,18 +170,25 @@ class EmulatorService:
             yield {"job": job.id, "trial": job.trial, "task": replica.task_name, "container": container}
 
     def usage(self, reference: str) -> dict[str, Any]:
-        """Return the `name` of a job, what its `replicas` have used (see `usage.describe`), and its `buckets`.
+        """Return the `name` of a job, what its `replicas` have used (see `usage.describe`), `buckets`, `permissions`.
 
-        The latter have files that were read or written while it ran, by whomever. Raises ApiError NOT_FOUND.
+        Buckets are those with files that were read or written while it ran, by whomever. What that needs of IAM is
+        among the permissions. Raises ApiError NOT_FOUND.
         """
         with self.database.read() as transaction:
             job = _require_job(transaction, reference)
             each = [(custom, transaction.usage.of(custom.id)) for custom in usage.custom_jobs(transaction, job)]
         replicas = [replica for custom, used in each for replica in usage.describe(custom, used)]
-        buckets: list[str] = []
+        touched: dict[str, list[usage.Touch]] = {}
         if job.started is not None:
-            buckets = usage.touched(self.data.buckets, job.started, job.ended or now_ns())
-        return {"name": job.name, "replicas": replicas, "buckets": buckets}
+            touched = usage.touched(self.data.buckets, job.started, job.ended or now_ns())
+        needs = self.permissions.of([custom for custom, _ in each], usage.permissions(touched))
+        return {
+            "name": job.name,
+            "replicas": replicas,
+            "buckets": sorted(touched),
+            "permissions": [*described(needs)],
+        }
 
     def log_folders(self, reference: str) -> dict[str, Any]:
         """Return the `name` of a job and its `folders` of event files: `name`, `uri`, local `path`, `hasEventFiles`.

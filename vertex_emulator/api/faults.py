@@ -12,6 +12,7 @@ from vertex_api.retry import SUBMISSION_METRIC
 from vertex_emulator.database import Database
 from vertex_emulator.errors import AnswerLost, ApiError
 from vertex_emulator.faults import REQUEST_FAULT_KINDS, InjectedFault
+from vertex_emulator.inside.permissions import denied
 from vertex_emulator.names import Location
 
 Handler = Callable[..., Mapping[str, Any]]
@@ -69,17 +70,8 @@ class RequestFaults:
 
 def _denied(kind: Kind, location: Location) -> ApiError:
     """The error for a caller without the permission to create jobs (docs/fidelity.md, captures)."""
-    permission = f"aiplatform.{kind.collection}.create"
-    resource = f"projects/{location.project}/locations/{location.region}"
-    return ApiError(
-        "PERMISSION_DENIED",
-        f"Permission '{permission}' denied on resource '//aiplatform.googleapis.com/{resource}' (or it may not exist).",
-        error_info={
-            "reason": "IAM_PERMISSION_DENIED",
-            "domain": "aiplatform.googleapis.com",
-            "metadata": {"permission": permission, "resource": resource},
-        },
-    )
+    place = f"//aiplatform.googleapis.com/projects/{location.project}/locations/{location.region}"
+    return denied(f"aiplatform.{kind.collection}.create", place)
 
 
 _LIMIT_NAME = "Job or long running operation submission requests"

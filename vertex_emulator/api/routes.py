@@ -33,6 +33,7 @@ from vertex_emulator.gcs.files import BucketTree
 from vertex_emulator.http.connection import ABORT
 from vertex_emulator.http.requests import read_json, read_query, run_in_thread, wants_enum_numbers
 from vertex_emulator.http.responses import JSON_TYPE
+from vertex_emulator.inside.permissions import Permissions
 from vertex_emulator.names import (
     BOARD_COLLECTIONS,
     BOARD_PATTERNS,
@@ -82,8 +83,9 @@ class Api:
         boards = TensorboardService(self.database, JobUploads(self.database, BucketTree(self.data.buckets)))
         nodes = LineageService(self.database)
         secrets, logs = SecretValues(self.data.secrets), LogService(self.database, self.executor, self.data)
+        needs = Permissions(self.database, self.data.grants)
         schedules = ScheduleService(self.database, jobs, self.schedule_loop.wake)
-        emulator = EmulatorService(self.database, self.executor, self.data, self.capacity, faults, self.wake)
+        emulator = EmulatorService(self.database, self.executor, self.data, self.capacity, faults, self.wake, needs)
 
         some_jobs, some_models, operation = f"{_LOCATION}/{{kind:kind}}", f"{_LOCATION}/models", "/{name:operation}"
         job, model = f"{some_jobs}/{{job_id:id}}", f"{some_models}/{{model:id}}"

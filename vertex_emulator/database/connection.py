@@ -15,6 +15,7 @@ from typing import Any
 from vertex_emulator.database.jobs import Faults, Jobs, Pipelines, Queue, Trials
 from vertex_emulator.database.lineage import Lineage
 from vertex_emulator.database.models import Models, Operations
+from vertex_emulator.database.permissions import Permissions
 from vertex_emulator.database.records import Table
 from vertex_emulator.database.schedules import Schedules
 from vertex_emulator.database.tensorboards import Tensorboards
@@ -29,6 +30,7 @@ SCRIPTS = {
     6: "tensorboards.sql",
     7: "usage.sql",
     8: "lineage.sql",
+    9: "permissions.sql",
 }
 """What each version has added."""
 SCHEMA_VERSION = max(SCRIPTS)
@@ -49,6 +51,7 @@ class Transaction:
         self.tensorboards = Tensorboards(connection)
         self.lineage = Lineage(connection)
         self.usage = Usages(connection)
+        self.permissions = Permissions(connection)
         self.settings = Settings(connection)
         self.rows = Rows(connection)
 

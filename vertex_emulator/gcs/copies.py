@@ -24,6 +24,7 @@ from vertex_emulator.gcs.objects import (
     check_preconditions,
 )
 from vertex_emulator.gcs.uploads import Uploads
+from vertex_emulator.http.permissions import need
 from vertex_emulator.http.requests import read_json
 
 MAX_COMPONENTS = 32  # Cloud Storage, "Composite objects"
@@ -79,13 +80,18 @@ class CopyRoutes:
             return messages.refuse(request)
         query = messages.checked_query(request, _PARAMETERS[call.method])
         body = await read_json(request)
+        destination = call.destination_bucket, call.destination_name
         if call.method == "moveTo":
+            for verb in ("get", "delete"):
+                need(request, f"storage.objects.{verb}", f"gs://{call.bucket}/{call.name}")
+            messages.need_to_store(request, self.objects, *destination)
             check_source = partial(_check_source, query)
             move = partial(self.objects.move, call.bucket, call.name, call.destination_name, query, check_source)
             return JSONResponse(messages.object_json(request, await to_thread.run_sync(move)))
         with contextlib.ExitStack() as files:
             open_sources = self._open_components if call.method == "compose" else self._open_source
-            sources, fields = await to_thread.run_sync(open_sources, call, body, query, files)
+            sources, fields = await to_thread.run_sync(open_sources, request, call, body, query, files)
+            messages.need_to_store(request, self.objects, *destination)
             stored, checksums = await self._join(request, call, sources, fields)
         resource = messages.object_json(request, stored, checksums)
         if call.method != "rewriteTo":
@@ -95,27 +101,38 @@ class CopyRoutes:
         return JSONResponse({**reply, "resource": resource})
 
     def _open_source(
-        self, call: Call, body: Mapping[str, Any], query: Mapping[str, str], files: contextlib.ExitStack
+        self,
+        request: Request,
+        call: Call,
+        body: Mapping[str, Any],
+        query: Mapping[str, str],
+        files: contextlib.ExitStack,
     ) -> tuple[list[_Source], Mapping[str, Any]]:
         """Return the source of a copy, open, and the copy's metadata: the source's unless the body has some."""
         fields = metadata.parse(body)
-        source = self._open(call.bucket, call.name, files)
+        source = self._open(request, call.bucket, call.name, files)
         _check_source(query, source[0])
         return [source], fields or source[0].fields_of_copy
 
     def _open_components(
-        self, call: Call, body: Mapping[str, Any], _query: Mapping[str, str], files: contextlib.ExitStack
+        self,
+        request: Request,
+        call: Call,
+        body: Mapping[str, Any],
+        _query: Mapping[str, str],
+        files: contextlib.ExitStack,
     ) -> tuple[list[_Source], Mapping[str, Any]]:
         """Return the sources of a composed object, open, and its metadata."""
         components, fields = parse_composition(body)
         sources = []
         for component in components:
-            sources.append(self._open(call.bucket, component.name, files))
+            sources.append(self._open(request, call.bucket, component.name, files))
             sources[-1][0].require_generation(component.generation)
             check_preconditions(component.preconditions, sources[-1][0])
         return sources, fields
 
-    def _open(self, bucket: str, name: str, files: contextlib.ExitStack) -> _Source:
+    def _open(self, request: Request, bucket: str, name: str, files: contextlib.ExitStack) -> _Source:
+        need(request, "storage.objects.get", f"gs://{bucket}/{name}")
         stored, file = self.objects.open(bucket, name)
         files.enter_context(file or contextlib.nullcontext())
         return stored, file

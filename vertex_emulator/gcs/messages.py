@@ -14,7 +14,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.gcs.objects import StoredObject, checksums
+from vertex_emulator.gcs.objects import ObjectStore, StoredObject, checksums
+from vertex_emulator.http.permissions import need
 from vertex_emulator.http.responses import error_response
 from vertex_emulator.times import format_time
 
@@ -132,6 +133,16 @@ async def check_connection(request: Request) -> None:
     """Raise ClientDisconnect if the client, whose whole body has arrived, has left."""
     if await request.is_disconnected():
         raise ClientDisconnect
+
+
+def need_to_store(request: Request, objects: ObjectStore, bucket: str, name: str) -> None:
+    """Say that a request needs to create an object, and to delete the one that it replaces.
+
+    Raises ApiError if it is a job's, and that may not.
+    """
+    need(request, "storage.objects.create", f"gs://{bucket}/{name}")
+    if objects.find(bucket, name) is not None:
+        need(request, "storage.objects.delete", f"gs://{bucket}/{name}")
 
 
 def _answer_os_error(request: Request, error: Exception) -> Response:

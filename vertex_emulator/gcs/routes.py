@@ -24,6 +24,7 @@ from vertex_emulator.gcs.files import BucketTree
 from vertex_emulator.gcs.metadata import MetadataDatabase
 from vertex_emulator.gcs.objects import PRECONDITIONS, BucketStore, ObjectStore, StoredObject, check_preconditions
 from vertex_emulator.gcs.uploads import UploadRoutes, Uploads
+from vertex_emulator.http.permissions import need
 from vertex_emulator.http.requests import read_json
 from vertex_emulator.http.responses import OpenFileResponse
 
@@ -87,6 +88,7 @@ class BucketRoutes:
 
     def list(self, request: Request) -> Response:
         """List all buckets in one page."""
+        need(request, "storage.buckets.list", "project")
         query = messages.checked_query(request, {"project", "maxResults", "prefix"})
         names = [name for name in self.buckets.names() if name.startswith(query.get("prefix", ""))]
         found = [(name, self.buckets.find(name)) for name in names]
@@ -95,6 +97,7 @@ class BucketRoutes:
 
     async def create(self, request: Request) -> Response:
         """Create a bucket; where it is and who may use it has no effect."""
+        need(request, "storage.buckets.create", "project")
         allowed = {"project", "predefinedAcl", "predefinedDefaultObjectAcl", "enableObjectRetention"}
         messages.checked_query(request, allowed)
         name = str((await read_json(request)).get("name", ""))
@@ -103,6 +106,7 @@ class BucketRoutes:
 
     def get(self, request: Request) -> Response:
         """Return a bucket."""
+        need(request, "storage.buckets.get", f"gs://{request.path_params['bucket']}")
         messages.checked_query(request)
         return self._reply(request, request.path_params["bucket"])
 
@@ -111,6 +115,7 @@ class BucketRoutes:
 
     def delete(self, request: Request) -> Response:
         """Delete an empty bucket."""
+        need(request, "storage.buckets.delete", f"gs://{request.path_params['bucket']}")
         messages.checked_query(request)
         self.buckets.delete(request.path_params["bucket"])
         return Response(status_code=204)
@@ -124,6 +129,7 @@ class BucketRoutes:
 
     def list_managed_folders(self, request: Request) -> Response:
         """Return no managed folders: they carry access rules, which do not exist here."""
+        need(request, "storage.managedFolders.list", f"gs://{request.path_params['bucket']}")
         self.buckets.require(request.path_params["bucket"])
         return messages.list_reply("storage#managedFolders")
 
@@ -136,6 +142,7 @@ class ObjectRoutes:
 
     async def list(self, request: Request) -> Response:
         """List a page of objects and, with a delimiter, of prefixes; with checksums if the fields name them."""
+        need(request, "storage.objects.list", f"gs://{request.path_params['bucket']}")
         page, prefixes, token = await to_thread.run_sync(self._page, request)
         fields, items = request.query_params.get("fields", ""), []
         for stored in page:
@@ -168,8 +175,9 @@ class ObjectRoutes:
 
     async def get(self, request: Request) -> Response:
         """Return an object or its content."""
+        _need(request, "storage.objects.get")
         if request.query_params.get("alt") == "media":
-            return await self.download(request)
+            return await self._content(request)
         if not _wants_checksums(request):
             stored = await to_thread.run_sync(self._require, request)
             return JSONResponse(messages.object_json(request, stored))
@@ -177,6 +185,10 @@ class ObjectRoutes:
 
     async def download(self, request: Request) -> Response:
         """Return the content of an object."""
+        _need(request, "storage.objects.get")
+        return await self._content(request)
+
+    async def _content(self, request: Request) -> Response:
         stored, file = await to_thread.run_sync(self._open, request)
         if file is None:
             return Response(b"")
@@ -203,6 +215,8 @@ class ObjectRoutes:
         """Change metadata: PATCH keeps what it does not name, PUT (objects.update) replaces everything."""
         query = messages.checked_query(request, {"predefinedAcl", *_OBJECT_PARAMETERS})
         bucket, name = _object_name(request)
+        for verb in ("get", "update"):
+            _need(request, f"storage.objects.{verb}")
         body = await read_json(request)
 
         def build_fields(stored: StoredObject) -> Mapping[str, Any]:
@@ -217,6 +231,7 @@ class ObjectRoutes:
 
     def delete(self, request: Request) -> Response:
         """Delete an object or an empty folder."""
+        _need(request, "storage.objects.delete")
         query = messages.checked_query(request, _OBJECT_PARAMETERS)
         self.objects.delete(*_object_name(request), partial(_check, query))
         return Response(status_code=204)
@@ -243,6 +258,10 @@ def _object_name(request: Request) -> tuple[str, str]:
     if _ACCESS_RULES.fullmatch(messages.encoded_path(request)):
         messages.refuse(request)
     return request.path_params["bucket"], request.path_params["name"]
+
+
+def _need(request: Request, permission: str) -> None:
+    need(request, permission, "gs://" + "/".join(_object_name(request)))
 
 
 def _check(query: Mapping[str, str], stored: StoredObject) -> None:

@@ -245,7 +245,9 @@ class UploadRoutes:
         fields = metadata.parse({**resource, "contentType": resource.get("contentType") or media_type})
         parameters = {**resource, **request.query_params}
         expected = {name: str(parameters[name]) for name in _EXPECTED if parameters.get(name)}
-        return self.uploads.create(request.path_params["bucket"], str(parameters.get("name") or ""), expected, fields)
+        bucket, name = request.path_params["bucket"], str(parameters.get("name") or "")
+        messages.need_to_store(request, self.uploads.objects, bucket, name)
+        return self.uploads.create(bucket, name, expected, fields)
 
     async def _receive(self, request: Request, upload: Upload, media: AsyncIterator[bytes]) -> Response:
         """Receive the whole content in this request; an interrupted upload is deleted."""

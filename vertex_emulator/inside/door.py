@@ -5,6 +5,7 @@ counts for the containers of that job as long as it runs. So a token that leaks 
 """
 
 import asyncio
+import contextlib
 import hashlib
 import hmac
 import logging
@@ -13,6 +14,7 @@ import re
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -29,12 +31,14 @@ from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ApiError, ExecutorUnavailable, ReplicaCannotStart
 from vertex_emulator.http.connection import MEMORY, HttpServer, Limits, Listener, Relay
+from vertex_emulator.http.permissions import CHECK, Check
 from vertex_emulator.http.responses import error_response
-from vertex_emulator.inside import authority, identity, metadata, services
+from vertex_emulator.inside import authority, identity, metadata, permissions, services
 from vertex_emulator.inside.authority import Authority
 from vertex_emulator.inside.entries import EntryWriter
 from vertex_emulator.inside.identity import Identities, Identity
 from vertex_emulator.inside.metadata import Caller
+from vertex_emulator.inside.permissions import Permissions
 from vertex_emulator.inside.standins import StandIn, StandIns
 from vertex_emulator.replicas.executor import Executor
 from vertex_emulator.replicas.firewall import HOME
@@ -89,8 +93,8 @@ class Door:
     """Serves what jobs find of Google on an address that containers reach; they reach nothing else of this machine.
 
     `app` is the emulator's application, `buckets` its folder of buckets; `values` are its secrets, `stand_ins` the
-    user's, `identities` those that jobs have at Google. Keys and tokens are derived from `secret`, so they stay the
-    same after a restart. `files` is how many the process may open.
+    user's, `identities` those that jobs have at Google, and `permissions` notes what calls need. Keys and tokens are
+    derived from `secret`, so they stay the same after a restart. `files` is how many the process may open.
 
     A container is trusted with its job, not with the emulator: none of its connections counts as known.
     """
@@ -107,6 +111,7 @@ class Door:
     buckets: Path
     authority: Authority
     translator: Translator
+    permissions: Permissions
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _address: tuple[str, int, int] | None = None
     _running: list[tuple[HttpServer, threading.Thread, Listener]] = field(default_factory=list)
@@ -192,7 +197,12 @@ class Door:
         if service := services.missing(request.headers.get("host", "")):
             return await self._stand_in(request, service)
         key = request.headers.get("x-goog-api-key") or _bearer(request, but=_TOKEN_PREFIX)
+        needed = permissions.of_call(request.method, path)
         if key and (secret := _SECRET.fullmatch(path)):
+            with contextlib.suppress(ExecutorUnavailable):  # the key needs no identity
+                reader = await to_thread.run_sync(self._look_up, request.client.host if request.client else "")
+                if needed and reader:
+                    self.permissions.require(reader.job, *needed)
             return JSONResponse(self._secret(key, *secret.groups()))
         caller = await self._caller(request)
         if path == "/" or path.startswith("/computeMetadata"):
@@ -206,14 +216,15 @@ class Door:
         if acting and identity.is_of_google(acting, request.method, raw_path, self._has_bucket):
             return await self._google(request, acting, job, identity.STORAGE)
         if path == "/v2/entries:write" and request.method == "POST":
+            self.permissions.require(job, permissions.WRITE_ENTRIES, permissions.PROJECT)
             return await self.entries.answer(request, job)
-        served = _SERVED.fullmatch(path)
+        served, check = _SERVED.fullmatch(path), partial(self.permissions.require, job)
         if served is None:
             if request.method in ("GET", "HEAD") and (found := _OBJECT.fullmatch(path)):
                 if acting and identity.is_real(acting, found[1], self._has_bucket):
                     return await self._google(request, acting, job, identity.STORAGE)
                 if self._has_bucket(found[1]) or "authorization" in request.headers:
-                    return _at(self.app, f"/download/storage/v1/b/{found[1]}/o/{found[2]}")
+                    return _checked(_at(self.app, f"/download/storage/v1/b/{found[1]}/o/{found[2]}"), check)
                 return await _public(path, found[1])
             raise ApiError("NOT_FOUND", f"The requested URL {path} was not found for jobs of this emulator.")
         if request.method == "POST" and (written := _WRITTEN.fullmatch(path)):
@@ -224,7 +235,9 @@ class Door:
             raise ApiError(
                 "PERMISSION_DENIED", f"Permission denied on resource 'projects/{place}' (or it may not exist)."
             )
-        return self.app
+        if needed:
+            check(*needed)
+        return _checked(self.app, check)
 
     def _has_bucket(self, name: str) -> bool:
         return (self.buckets / name).is_dir()
@@ -417,6 +430,15 @@ def _at(app: ASGIApp, path: str) -> ASGIApp:
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         await app({**scope, "path": path, "raw_path": quote(path).encode()}, receive, send)
+
+    return answer
+
+
+def _checked(app: ASGIApp, check: Check) -> ASGIApp:
+    """Return an application whose methods tell `check` what permissions a request needs."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        await app({**scope, "state": {**scope["state"], CHECK: check}}, receive, send)
 
     return answer
 

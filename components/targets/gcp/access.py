@@ -12,11 +12,11 @@ from ...data.listing import BUCKET, TABLE
 from .project import LOG_WRITER, Component, ServiceAgents, account_email, grant_act_as, grant_key
 from .storage import READER_ROLES, RepositoryName
 
-_VERTEX_USER = "roles/aiplatform.user"
+VERTEX_USER = "roles/aiplatform.user"
 """In an account's own project: for experiments, TensorBoard and models, and with it for changes of jobs."""
 _IMAGE_READER, _IMAGE_WRITER = "roles/artifactregistry.reader", "roles/artifactregistry.writer"
 _OBJECT_VIEWER = "roles/storage.objectViewer"
-_SECRET_ACCESSOR = "roles/secretmanager.secretAccessor"
+SECRET_ACCESSOR = "roles/secretmanager.secretAccessor"
 _TOKEN_CREATOR = "roles/iam.serviceAccountTokenCreator"
 _DNS_PEER = "roles/dns.peer"
 _NETWORK_USER = "roles/compute.networkUser"
@@ -60,7 +60,7 @@ class TrainingIdentity(Component):
             name, project=project, account_id=account, display_name="Vertex AI training", opts=self.retrying()
         )
         options = self.retrying(self.resource)
-        roles = {"logs": LOG_WRITER, **({"vertex": _VERTEX_USER} if args.get("uses_vertex_ai", True) else {})}
+        roles = {"logs": LOG_WRITER, **({"vertex": VERTEX_USER} if args.get("uses_vertex_ai", True) else {})}
         for suffix, role in roles.items():
             projects.IAMMember(f"{name}-{suffix}", project=project, role=role, member=self.member, opts=options)
         grant_act_as(name, self.email, args.get("submitters", ()), project, options)
@@ -154,7 +154,7 @@ class SecretAccess(Component):
                 f"{name}-{secret}",
                 project=owner,
                 secret_id=secret_id,
-                role=_SECRET_ACCESSOR,
+                role=SECRET_ACCESSOR,
                 member=args["member"],
                 opts=options,
             )

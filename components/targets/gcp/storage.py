@@ -129,7 +129,7 @@ READER_ROLES = {"read": "roles/storage.legacyBucketReader", "view": "roles/stora
 """Of the account that jobs run as, on the whole bucket: its own properties, which clients read first
 (`storage.buckets.get`), and its objects. A list is a request of the bucket, which no condition on the names of objects
 allows (IAM's page "Attribute reference for IAM Conditions", resource names of Cloud Storage)."""
-_WRITER_ROLE = "roles/storage.objectUser"
+WRITER_ROLE = "roles/storage.objectUser"
 """Its right to write, change and delete objects, without their access lists, under a condition. A grant whose condition
 changes is replaced without a gap: the provider's ID of a member has the condition in it (its iam_member.go), so both
 are there until Pulumi deletes the old one at the end."""
@@ -175,7 +175,7 @@ class StagingBucket(Component):
             conditions = {f"{name}-write": None}
         for grant, condition in conditions.items():
             storage.BucketIAMMember(
-                grant, bucket=self.name, role=_WRITER_ROLE, member=member, condition=condition, opts=options
+                grant, bucket=self.name, role=WRITER_ROLE, member=member, condition=condition, opts=options
             )
         self.register_outputs({"uri": self.uri})
 
@@ -229,8 +229,6 @@ def inside(bucket: str, folder: str, closed: Iterable[str] = ()) -> storage.Buck
     The empty objects that stand for the folders above it (`a/` of `a/b/`) are allowed too: gcsfuse and TensorFlow
     create them with a folder, where nothing is there yet.
     """
-    parts = folder.split("/")[:-1]
-    parents = ["/".join([*parts[:count], ""]) for count in range(1, len(parts))][:_MAX_PARENTS]
 
     def literal(path: str) -> str:
         return json.dumps(f"projects/_/buckets/{bucket}/objects/{path}", ensure_ascii=False)
@@ -238,5 +236,11 @@ def inside(bucket: str, folder: str, closed: Iterable[str] = ()) -> storage.Buck
     rules = [f"resource.name.startsWith({literal(folder)})"]
     rules += [f"!resource.name.startsWith({literal(each)})" for each in closed]
     whole = f"({' && '.join(rules)})" if len(rules) > 1 else rules[0]
-    expression = " || ".join([whole, *(f"resource.name == {literal(parent)}" for parent in parents)])
+    expression = " || ".join([whole, *(f"resource.name == {literal(parent)}" for parent in parents(folder))])
     return {"title": "outputs of training", "expression": expression}
+
+
+def parents(folder: str) -> list[str]:
+    """Return the folders above a folder whose empty objects may be written with it."""
+    parts = folder.split("/")[:-1]
+    return ["/".join([*parts[:count], ""]) for count in range(1, len(parts))][:_MAX_PARENTS]

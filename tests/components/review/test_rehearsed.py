@@ -182,10 +182,15 @@ def test_what_a_job_uses_anew_is_named() -> None:
     )
     text = reviewed(new)
     assert "- **Data**: new bucket `acme-other`, new host `a.dev`, new variable `TOKEN`\n" in text
+    access = "secretmanager.versions.access on secrets/hf-token"
+    text = reviewed(report("train", 0.95, permissions=[access], newPermissions=[access], notGranted=[access]))
+    assert f"⚠️ not granted: `{access}`; new permission `{access}`\n" in text
+    assert f"is not granted `{access}`, new permission `{access}`" in text
     for recorded, noun in (
         ({"buckets": [], "replicas": []}, "variable"),
         ({"buckets": []}, "bucket or variable"),
         ({"hosts": ["a.dev"], "base": {"hosts": ["a.dev"]}}, "bucket, host or variable"),
+        ({"permissions": ["a.b.c on gs://d"]}, "bucket, permission or variable"),
     ):
         assert f"- **Data**: no new {noun}\n" in reviewed(report("train", 0.95, **{"buckets": [], **recorded}))
 

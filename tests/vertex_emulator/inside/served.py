@@ -24,6 +24,7 @@ from vertex_emulator.inside.authority import Authority
 from vertex_emulator.inside.door import Door
 from vertex_emulator.inside.entries import EntryWriter
 from vertex_emulator.inside.identity import Identities
+from vertex_emulator.inside.permissions import Permissions
 from vertex_emulator.inside.standins import StandIns
 from vertex_emulator.names import Location
 from vertex_emulator.rpc.relay import Translator
@@ -87,6 +88,7 @@ class ServedDoor:
             buckets,
             authority,
             translator,
+            Permissions(self.database, self.data.grants),
         )
 
     def close(self) -> None:

@@ -1,0 +1,203 @@
+"""What jobs need of IAM: the permissions of their calls, noted for each job, and refused if no stack grants them.
+
+Sources: Cloud Storage's "IAM permissions for JSON methods" and "Objects: move", Secret Manager's "Access control with
+IAM", Cloud Logging's "Access control with IAM", Vertex AI's "IAM permissions", whose names are those of its methods.
+"""
+
+import json
+import re
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from vertex_emulator import names
+from vertex_emulator.database import Database
+from vertex_emulator.database.permissions import MAX_NEEDS, Need
+from vertex_emulator.database.records import Job
+from vertex_emulator.errors import ApiError
+
+PROJECT = "project"
+"""The resource of what is granted on a job's project."""
+WRITE_ENTRIES = "logging.logEntries.create"
+_ACCESS = "secretmanager.versions.access"
+_SECRET = re.compile(r"/(?:v1|v1beta1)/(projects/[^/]+/secrets/([A-Za-z0-9_-]{1,255})/versions/[^/:]+):access")
+_VERTEX = re.compile(r"/(?:v1|v1beta1|ui)/(projects/[^/]+/locations/[^/:]+)/([^:]+)(?::([a-zA-Z]{1,60}))?")
+_NOUNS = {
+    **{each: each for each in ("customJobs", "hyperparameterTuningJobs", "trainingPipelines", "models")},
+    **{each: each for each in ("tensorboards", "metadataStores", "metadataSchemas")},
+    **{each: each for each in ("contexts", "executions", "artifacts")},
+    "experiments": "tensorboardExperiments",
+    "runs": "tensorboardRuns",
+    "timeSeries": "tensorboardTimeSeries",
+}
+_OF_COLLECTIONS = {"GET": "list", "POST": "create"}
+_OF_RESOURCES = {"GET": "get", "DELETE": "delete", "PATCH": "update"}
+_ELSEWHERE = {
+    ("tensorboards", "batchRead"): "tensorboardTimeSeries.batchRead",
+    ("tensorboardExperiments", "batchCreate"): "tensorboardTimeSeries.batchCreate",
+    ("contexts", "purge"): "contexts.delete",
+    ("executions", "purge"): "executions.delete",
+    ("artifacts", "purge"): "artifacts.delete",
+    # The page has no row for these, which are given the permission of their likes.
+    ("models", "copy"): "models.upload",
+    ("models", "deleteVersion"): "models.delete",
+    ("models", "listVersions"): "models.list",
+    ("models", "mergeVersionAliases"): "models.update",
+}
+"""By noun and custom method, a permission that is not named after the two."""
+_OPERATIONS = "operations"
+_MAX_NAME = 300
+_MAX_JOBS = 1_000
+
+
+def of_call(method: str, path: str) -> tuple[str, str, str] | None:
+    """Return the permission of a call, its resource, and the name in a refusal; None for a call that needs none.
+
+    Calls of Cloud Storage say themselves what they need.
+    """
+    if secret := _SECRET.fullmatch(path):
+        return _ACCESS, f"secrets/{secret[2]}", secret[1]
+    found = _VERTEX.fullmatch(path)
+    if found is None:
+        return None
+    parent, rest, custom = found.groups()
+    parts = rest.split("/")
+    if _OPERATIONS in parts[::2]:  # it takes the right to get what the operation is about
+        parts, method, custom = parts[: 2 * parts[::2].index(_OPERATIONS)], "GET", None
+    noun = _NOUNS.get((parts[::2] or [""])[-1])
+    if noun is None:
+        return None
+    is_collection = len(parts) % 2
+    verb = custom or (_OF_COLLECTIONS if is_collection else _OF_RESOURCES).get(method)
+    place = "/".join([parent, *(parts[:-1] if is_collection else parts)])
+    permission = _ELSEWHERE.get((noun, custom or ""), f"{noun}.{verb}")
+    return (f"aiplatform.{permission}", PROJECT, f"//aiplatform.googleapis.com/{place}") if verb else None
+
+
+@dataclass(frozen=True)
+class Grants:
+    """What a stack grants the account that its jobs run as: `rules` as `vertex_api.emulator.GRANTS` has them."""
+
+    account: str
+    is_enforced: bool
+    rules: list[Mapping[str, Any]]
+
+    def has(self, permission: str, resource: str) -> bool:
+        """Return whether a permission on a resource is granted."""
+        return any(_names(rule, permission) and _is_in(rule, resource) for rule in self.rules)
+
+
+def _names(rule: Mapping[str, Any], permission: str) -> bool:
+    return any(fnmatchcase(permission, each) for each in rule["permissions"])
+
+
+def _is_in(rule: Mapping[str, Any], resource: str) -> bool:
+    below, but = tuple(rule.get("below", ())), tuple(rule.get("but", ()))
+    return resource in rule.get("at", ()) or (resource.startswith(below) and not resource.startswith(but))
+
+
+@dataclass
+class Permissions:
+    """Notes what the calls of jobs need, each thing once for a job; `file` is that of `GRANTS`, if there is one."""
+
+    database: Database
+    file: Path
+    _known: dict[str, set[Need]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def grants(self, job: Job) -> Grants | None:
+        """Return what is granted to a job; None where nobody has said it."""
+        try:
+            projects = json.loads(self.file.read_text())
+        except FileNotFoundError:
+            return None
+        for project, said in projects.items():
+            if names.project_number(project) == job.location.project_number:
+                return Grants(said["account"], said["enforce"], said["rules"])
+        return None
+
+    def require(self, job: Job, permission: str, resource: str, place: str = "") -> None:
+        """Note that a job needs a permission, on a resource that a refusal calls `place`.
+
+        Raises ApiError, in the service's words, if nothing grants it and grants are enforced.
+        """
+        grants = self.grants(job)
+        need = _need(grants, permission, resource)
+        with self._lock:
+            self._note(job, need)
+        if grants and grants.is_enforced and need.lacking:
+            raise _refusal(grants.account, permission, resource, place)
+
+    def _note(self, job: Job, need: Need) -> None:
+        if job.id not in self._known:
+            if len(self._known) >= _MAX_JOBS:
+                self._known.clear()
+            with self.database.read() as transaction:
+                self._known[job.id] = transaction.permissions.of(job.id)
+        known = self._known[job.id]
+        if need not in known and len(known) < MAX_NEEDS:
+            with self.database.write() as transaction:
+                transaction.permissions.add(job.id, [need])
+            known.add(need)
+
+    def of(self, jobs: Iterable[Job], files: Iterable[tuple[str, str]] = ()) -> list[Need]:
+        """Return what jobs of one project have needed, also for `files`: permissions on objects of `/gcs`."""
+        found, grants = set[Need](), None
+        for job in jobs:
+            grants = self.grants(job)
+            with self.database.read() as transaction:
+                found |= transaction.permissions.of(job.id)
+        for permission, resource in files:
+            if len(found) < MAX_NEEDS:
+                found.add(_need(grants, permission, resource))
+        return sorted(found)
+
+
+def _need(grants: Grants | None, permission: str, resource: str) -> Need:
+    """Return a need of a bucket for one of an object; what lacks is told by the first folder of its name."""
+    shown = lacking = resource[:_MAX_NAME]
+    if resource.startswith("gs://"):
+        bucket, _, name = resource.removeprefix("gs://").partition("/")
+        folder, slash, _ = name.partition("/")
+        shown = f"gs://{bucket}"[:_MAX_NAME]
+        lacking = f"{shown}/{folder}/"[:_MAX_NAME] if slash else shown
+    return Need(permission, shown, "" if grants is None or grants.has(permission, resource) else lacking)
+
+
+def _refusal(account: str, permission: str, resource: str, place: str) -> ApiError:
+    """Return what the service answers to an account that lacks a permission."""
+    if permission.startswith("storage."):
+        noun = "project" if resource == PROJECT else "Storage bucket" if "/" not in resource[5:] else "Storage object"
+        said = f"Permission '{permission}' denied on resource (or it may not exist)."
+        return ApiError(
+            "PERMISSION_DENIED", f"{account} does not have {permission} access to the Google Cloud {noun}. {said}"
+        )
+    return denied(permission, place)
+
+
+def denied(permission: str, place: str) -> ApiError:
+    """Return the error of Secret Manager, Cloud Logging and Vertex AI for a caller without a permission.
+
+    `place` is the resource as the service names it, "" for one that it does not name (docs/fidelity.md, captures).
+    """
+    on = "for resource" if permission == _ACCESS else "on resource"
+    if place:
+        on = f"{on} '{place}'"
+    host, name = "iam.googleapis.com", place
+    if place.startswith("//"):
+        host, _, name = place[2:].partition("/")
+    metadata = {"permission": permission, "resource": name}
+    info = {"reason": "IAM_PERMISSION_DENIED", "domain": host, "metadata": metadata}
+    message = f"Permission '{permission}' denied {on} (or it may not exist)."
+    return ApiError("PERMISSION_DENIED", message, error_info=info)
+
+
+def described(needs: Iterable[Need]) -> Iterator[dict[str, str]]:
+    """Yield needs as JSON: `permission`, `resource`, and `lacking` for those that nothing grants."""
+    for each in needs:
+        yield {"permission": each.permission, "resource": each.resource} | (
+            {"lacking": each.lacking} if each.lacking else {}
+        )
