@@ -32,7 +32,7 @@ destroy: setup  ## remove all that `make up` made
 	@$(IN_ENV) $(LOCAL_PULUMI) destroy --stack local --yes
 
 template:  ## the template with a wheel of this checkout beside it, for: pulumi new "$(make -s template)"
-	@$(SETUP) python dev >&2
+	@$(SETUP) python >&2
 	@.venv/bin/python -m tools.template
 
 # What one of a thousand processes of the tests has compiled serves the others, also where the environment says not to.

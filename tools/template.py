@@ -2,18 +2,21 @@
 
     python -m tools.template [DIR]
 
-Prints the folder, for `pulumi new "$(make -s template)"`.
+Prints the folder, for `pulumi new "$(make -s template)"`: `.template` in this checkout, which is then written anew.
 """
 
 import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
+from importlib import metadata
 from pathlib import Path
 
 from tools.setup import CHECKOUT
 
 TEMPLATE = CHECKOUT / "template"
+WRITTEN = CHECKOUT / ".template"
 REQUIREMENT = "./{wheel}[emulator]\n"
 
 
@@ -33,17 +36,29 @@ def copy_checkout(target_folder: Path) -> None:
 
 
 def build_wheel(wheel_folder: Path) -> Path:
-    """Build the wheel of this checkout into `wheel_folder`, with the installed setuptools, and return its file.
+    """Build the wheel of this checkout into `wheel_folder`, and return its file.
 
-    It is built from a copy, because setuptools writes into the folder that it builds. Raises CalledProcessError.
+    It takes the installed setuptools; without a recent one, as where no tests have run, pip gets it for the build. The
+    wheel is built from a copy, because setuptools writes into the folder that it builds. Raises CalledProcessError.
     """
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-index"]
-    command += ["--no-deps", "--no-build-isolation", f"--wheel-dir={wheel_folder}"]
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    command += ["--no-index", "--no-build-isolation"] if _has_setuptools() else []
+    command += [f"--wheel-dir={wheel_folder}"]
     with tempfile.TemporaryDirectory() as sources:
         copy_checkout(Path(sources))
         subprocess.run([*command, sources], check=True)
     (wheel,) = wheel_folder.glob("*.whl")
     return wheel
+
+
+def _has_setuptools() -> bool:
+    """Whether the installed setuptools can build it: Python 3.11 puts an older one into each environment."""
+    needed = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["build-system"]["requires"][0]
+    try:
+        installed = metadata.version("setuptools")
+    except metadata.PackageNotFoundError:
+        return False
+    return int(installed.partition(".")[0]) >= int(needed.partition(">=")[2])
 
 
 def write(folder: Path) -> None:
@@ -60,9 +75,11 @@ def _copy_file(source: Path, copy: Path) -> None:
 
 
 def main() -> int:
-    """Write the template into the folder that the command line names, or a temporary one. Returns the exit code."""
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="vertex-training-template-"))
+    """Write the template into the folder that the command line names, or `.template`. Returns the exit code."""
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else WRITTEN
     try:
+        if folder == WRITTEN and folder.exists():
+            shutil.rmtree(folder)
         folder.mkdir(parents=True, exist_ok=True)
         write(folder)
     except (OSError, subprocess.CalledProcessError) as error:

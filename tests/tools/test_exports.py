@@ -70,6 +70,33 @@ def test_user_settings_are_kept(checkout: Path, monkeypatch: pytest.MonkeyPatch)
     assert not (checkout / ".pulumi-state").exists()
 
 
+def test_the_state_of_another_checkout_is_left(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / f"other {ODD}"
+    monkeypatch.setenv("PULUMI_BACKEND_URL", backend_variables({}, other / ".pulumi-state")["PULUMI_BACKEND_URL"])
+    monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "")
+    own = backend_variables({}, checkout / ".pulumi-state")["PULUMI_BACKEND_URL"]
+    assert _evaluate(exports.render())["PULUMI_BACKEND_URL"] == own
+    assert f"`make env` has set in {other};" in capsys.readouterr().err
+
+    # Where the user has logged in since, that counts in this checkout, too.
+    (tmp_path / "pulumi-home").mkdir()
+    (tmp_path / "pulumi-home/credentials.json").write_text('{"current": "gs://ours"}')
+    assert _evaluate(exports.render())["PULUMI_BACKEND_URL"] == ""
+
+
+@pytest.mark.parametrize("backend", ["file://~", "file:///work/.pulumi-state", "s3://x/.pulumi-state?metadata=skip"])
+def test_a_folder_of_the_user_s_is_kept(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], backend: str
+) -> None:
+    own = backend_variables({}, checkout / ".pulumi-state")["PULUMI_BACKEND_URL"]
+    for each in (backend, own):
+        monkeypatch.setenv("PULUMI_BACKEND_URL", each)
+        assert _evaluate(exports.render())["PULUMI_BACKEND_URL"] == each
+    assert capsys.readouterr().err == ""
+
+
 def test_path_is_prepended_without_repetition() -> None:
     assert prepend([Path("/venv/bin"), Path("/engine")], "/usr/bin:/venv/bin:/bin") == "/venv/bin:/engine:/usr/bin:/bin"
 

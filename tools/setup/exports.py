@@ -4,14 +4,17 @@ import json
 import os
 import re
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from tools.setup import CHECKOUT, LOCAL_STATE, VENV, engine
 
 # The stack `local` downloads no plugins and does not check for newer engines.
 DEFAULTS = {"PULUMI_SKIP_UPDATE_CHECK": "true", "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true"}
+_OF_A_CHECKOUT = re.compile(r"file://(/.*)/\.pulumi-state\?metadata=skip")
+"""A backend that `backend_variables` has made."""
 
 
 def render() -> str:
@@ -35,11 +38,21 @@ def prepend(folders: Sequence[Path], path: str) -> str:
 
 
 def local_backend() -> dict[str, str]:
-    """Create the folder of the local backend and return its variables; none if the user has chosen a backend."""
-    if has_backend(os.environ, CHECKOUT / "Pulumi.yaml"):
-        return {}
+    """Create the folder of the local backend and return its variables; none if the user has chosen a backend.
+
+    What `make env` of another checkout has set in the same shell is no choice: with it, `make up` here would change,
+    and delete, what the stack `local` of that checkout has made.
+    """
+    environ = dict(os.environ)
+    match = _OF_A_CHECKOUT.fullmatch(environ.get("PULUMI_BACKEND_URL", ""))
+    other = Path(unquote(match[1])) if match else CHECKOUT
+    if other != CHECKOUT:
+        print(f"PULUMI_BACKEND_URL is what `make env` has set in {other}; here it is changed", file=sys.stderr)
+        environ["PULUMI_BACKEND_URL"] = ""
+    if has_backend(environ, CHECKOUT / "Pulumi.yaml"):
+        return {} if other == CHECKOUT else {"PULUMI_BACKEND_URL": ""}
     LOCAL_STATE.mkdir(exist_ok=True)
-    return backend_variables(os.environ, LOCAL_STATE)
+    return backend_variables(environ, LOCAL_STATE)
 
 
 def has_backend(environ: Mapping[str, str], project_file: Path) -> bool:

@@ -189,8 +189,10 @@ class Executor:
         """Say in one line what containers reach."""
         obstacle = self._firewall.obstacle
         if obstacle is None:
-            others = "the internet, but not" if self._settings.egress else "neither the internet nor"
-            return f"containers reach {others} this machine"
+            # Without egress there is no address for what answers them, either.
+            if self._settings.egress:
+                return "containers reach the internet, but not this machine, except the emulator"
+            return "containers reach neither the internet nor this machine"
         reached = "the internet and" if self._settings.egress else "not the internet, but if they have peers"
         return f"containers reach {reached} this machine: {obstacle} (`vertex-training docs security`)"
 
