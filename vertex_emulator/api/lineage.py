@@ -124,13 +124,10 @@ class LineageService:
     def create(self, collection: str, body: Mapping[str, Any], parameters: Mapping[str, str]) -> dict[str, Any]:
         """Create a node and return it, or for a store the done operation. Raises ApiError."""
         kind = _kind(collection)
-        given = parameters.get(kind.id_parameter, "")
-        if given and not _ID.fullmatch(given):
-            message = "Must be 4-128 characters in length. Valid characters are /[a-z][0-9]-/."
-            raise invalid_argument([FieldProblem((kind.id_parameter,), message)])
+        given = parameters.get(kind.id_parameter) or new_id()
         spec = _canonical(kind, body)
         with self.database.write() as transaction:
-            node = _create(transaction, kind, f"{collection}/{given or new_id()}", spec)
+            node = _create(transaction, kind, f"{collection}/{given}", spec)
             answer = _json(transaction, node)
             if kind != _STORE:
                 return answer
@@ -338,6 +335,9 @@ def _violations(message: Mapping[str, Any]) -> Iterator[Violation]:
 
 
 def _create(transaction: Transaction, kind: _Kind, name: str, spec: Mapping[str, Any]) -> Node:
+    if not _ID.fullmatch(name.rpartition("/")[2]):
+        message = "Must be 4-128 characters in length. Valid characters are /[a-z][0-9]-/."
+        raise invalid_argument([FieldProblem((kind.id_parameter,), message)])
     _require_store(transaction, name)
     node = transaction.lineage.add(name, spec)
     if node is None:

@@ -3,12 +3,11 @@
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from pydantic_core import from_json
 
-from vertex_emulator.database.records import Table
+from vertex_emulator.database.records import Table, batches
 from vertex_emulator.times import now_ns
 
 CHILD, MEMBER = "CHILD", "MEMBER"
@@ -17,7 +16,6 @@ INPUT, OUTPUT = "INPUT", "OUTPUT"
 """The types of an execution's edges, which the API calls events: to the artifacts that it reads and writes."""
 EDGES = (CHILD, MEMBER, INPUT, OUTPUT)
 _CONTAINS = f"('{CHILD}', '{MEMBER}')"
-_AT_ONCE = 500  # values in one statement
 _MILLISECOND = 10**6
 
 
@@ -78,7 +76,7 @@ class Lineage(Table):
     def named(self, names: Iterable[str]) -> dict[str, Node]:
         """Return the nodes of these names that exist, by name."""
         found = dict[str, Node]()
-        for some in _batches(dict.fromkeys(names)):
+        for some in batches(dict.fromkeys(names)):
             query = f"SELECT * FROM lineage_nodes WHERE name IN ({', '.join('?' * len(some))})"
             found |= {row["name"]: _parse(row) for row in self._connection.execute(query, some)}
         return found
@@ -105,6 +103,15 @@ class Lineage(Table):
         query = f"SELECT node.* FROM {', '.join(tables)} WHERE {' AND '.join(conditions)} ORDER BY {place} DESC"
         return map(_parse, self._connection.execute(query, values))
 
+    def titled(self, schema_title: str) -> list[tuple[Node, int]]:
+        """List the contexts of all stores with a schema, the newest first, each with the number of contexts in it."""
+        query = f"""
+            SELECT *, (SELECT count(*) FROM lineage_edges WHERE source = sequence AND type = '{CHILD}') AS children
+            FROM lineage_nodes WHERE collection LIKE '%/contexts' AND json_extract(spec, '$.schemaTitle') = ?
+            ORDER BY sequence DESC
+        """
+        return [(_parse(row), row["children"]) for row in self._connection.execute(query, (schema_title,))]
+
     def parents(self, node: Node) -> list[str]:
         """List the names of the contexts that a node is in, in the order in which it came into them."""
         query = f"""
@@ -124,7 +131,7 @@ class Lineage(Table):
     def events(self, nodes: Iterable[Node]) -> list[Edge]:
         """List the events that begin or end at one of some nodes, the oldest first."""
         found: dict[tuple[str, str], Edge] = {}
-        for some in _batches(node.sequence for node in nodes):
+        for some in batches(node.sequence for node in nodes):
             marks = ", ".join("?" * len(some))
             for end in ("source", "target"):
                 query = f"""
@@ -163,12 +170,6 @@ class Lineage(Table):
         # By the index of names: "0" is the character after "/".
         query = "DELETE FROM lineage_nodes WHERE name = ? OR (name > ? AND name < ?)"
         self._connection.execute(query, (name, f"{name}/", f"{name}0"))
-
-
-def _batches(values: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
-    iterator = iter(values)
-    while some := tuple(islice(iterator, _AT_ONCE)):
-        yield some
 
 
 def _parse(row: sqlite3.Row) -> Node:

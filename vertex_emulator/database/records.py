@@ -5,8 +5,9 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
+from itertools import islice
 from typing import Any, Literal
 
 from vertex_api.jobspec import is_reduction_server, replica_count
@@ -318,6 +319,16 @@ class Table:
         where = " AND ".join(f"{name} = ?" for name in key)
         values = (*encode(columns.values()), *key.values())
         self._connection.execute(f"UPDATE {table} SET {changes} WHERE {where}", values)
+
+
+_AT_ONCE = 500
+
+
+def batches(values: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
+    """Yield values in parts, each of as many as one statement may name."""
+    iterator = iter(values)
+    while some := tuple(islice(iterator, _AT_ONCE)):
+        yield some
 
 
 def encode(values: Iterable[Any]) -> list[Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from vertex_emulator.database.records import Table
+from vertex_emulator.database.records import Table, batches
 from vertex_emulator.times import now_ns
 
 
@@ -87,6 +87,22 @@ class Tensorboards(Table):
         """List the points of a time series by step."""
         query = "SELECT point FROM tensorboard_points WHERE series = ? ORDER BY step"
         return [from_json(row["point"]) for row in self._connection.execute(query, (series.sequence,))]
+
+    def last_scalars(self, runs: Iterable[str]) -> dict[str, dict[str, float | str]]:
+        """Return the last value of each time series of scalars of some runs, by the run's name and the display name."""
+        found = dict[str, dict[str, float | str]]()
+        for some in batches(dict.fromkeys(f"{run}/timeSeries" for run in runs)):
+            query = f"""
+                SELECT collection, json_extract(spec, '$.displayName') AS tag, (
+                    SELECT point FROM tensorboard_points WHERE series = sequence ORDER BY step DESC LIMIT 1
+                ) AS point
+                FROM tensorboards WHERE collection IN ({", ".join("?" * len(some))}) AND point IS NOT NULL
+                ORDER BY sequence
+            """
+            for row in self._connection.execute(query, some):
+                if (scalar := from_json(row["point"]).get("scalar")) is not None:
+                    found.setdefault(row["collection"].rpartition("/")[0], {})[row["tag"]] = scalar.get("value", 0.0)
+        return found
 
     def extent(self, series: BoardResource) -> tuple[int, str] | None:
         """Return the last step and the last time of a time series; None without points."""

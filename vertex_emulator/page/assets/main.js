@@ -3,9 +3,10 @@ import { html, render } from "./ui.js";
 import { FilesPage } from "./bucket-files-page.js";
 import { JobPage } from "./job-page.js";
 import { JobListPage } from "./job-list-page.js";
+import { ExperimentPage, ExperimentsPage } from "./experiments-page.js";
 import { SchedulesPage } from "./schedules-page.js";
 
-const VIEWS = [["/", "Jobs", "jobs"], ["/schedules", "Schedules", "schedules"], ["/files", "Files", "files"]];
+const VIEWS = [["/", "Jobs", "jobs"], ["/experiments", "Experiments", "experiments"], ["/schedules", "Schedules", "schedules"], ["/files", "Files", "files"]];
 
 /** Which link of the navigation leads to the present view: it, or the one above it. */
 function currency(href, part) {
@@ -28,6 +29,8 @@ function view() {
   // As they are in the address: decoded, `..%5C` would lead requests to other paths.
   const [, collection, id] = location.pathname.match(/^\/jobs\/([^/]+)\/([^/]+)$/) ?? [];
   if (id) return html`<${JobPage} Frame=${Frame} collection=${collection} id=${id} />`;
+  if (location.pathname === "/experiments") return html`<${ExperimentsPage} Frame=${Frame} />`;
+  if (location.pathname.startsWith("/experiments/")) return html`<${ExperimentPage} Frame=${Frame} name=${location.pathname.slice("/experiments/".length)} />`;
   if (location.pathname === "/files") return html`<${FilesPage} Frame=${Frame} />`;
   if (location.pathname === "/schedules") return html`<${SchedulesPage} Frame=${Frame} />`;
   return html`<${JobListPage} Frame=${Frame} />`;

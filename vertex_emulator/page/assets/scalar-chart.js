@@ -4,8 +4,8 @@ import { useChart } from "./line-chart.js";
 import { risingPoints } from "./curve-data.js";
 import { seconds, value } from "./format.js";
 
-/** `lookOf(run)` is a line's `stroke`, `width` and `dash`; `isNamed` says that a legend names all lines. */
-export function ScalarChart({ tag, lines, over, height, lookOf, isNamed, onFocus = () => {} }) {
+/** `lookOf(run)` is a line's `stroke`, `width` and `dash`; `isNamed` says that a legend names all lines, `namesOne` also if there is one alone. */
+export function ScalarChart({ tag, lines, over, height, lookOf, isNamed, namesOne = false, onFocus = () => {} }) {
   const place = useRef(null);
   const [at, setAt] = useState(null);
   const [focused, setFocused] = useState(null);
@@ -33,18 +33,18 @@ export function ScalarChart({ tag, lines, over, height, lookOf, isNamed, onFocus
   return html`<figure class="scalar">
     <figcaption>${tag}</figcaption>
     <div class="chart" style=${{ minHeight: `${height}px` }} ref=${place} onMouseLeave=${leave} role="img" aria-label=${summaryOf(tag, drawn, over)}></div>
-    <${Legend} drawn=${drawn} at=${at} over=${over} lookOf=${lookOf} isNamed=${isNamed} focused=${focused} />
+    <${Legend} drawn=${drawn} at=${at} over=${over} lookOf=${lookOf} isNamed=${isNamed} namesOne=${namesOne} focused=${focused} />
     <${NotFinite} lines=${lines} />
   </figure>`;
 }
 
-function Legend({ drawn, at, over, lookOf, isNamed, focused }) {
+function Legend({ drawn, at, over, lookOf, isNamed, namesOne, focused }) {
   if (!isNamed) {
     const line = drawn.find(({ run }) => run === focused);
     return html`<p class="under readout">${line ? html`<bdi>${line.run}</bdi>: <${Reading} line=${line} at=${at} over=${over} />` : `${drawn.length} lines; point at one for its name and values.`}</p>`;
   }
   return html`<ul class="lines">${drawn.map((line) => html`<li key=${line.run}>
-    ${drawn.length > 1 && html`<span class="swatch" style=${{ background: lookOf(line.run).stroke }}></span> <bdi>${line.run || "."}</bdi> `}<${Reading} line=${line} at=${at} over=${over} /></li>`)}</ul>`;
+    ${(namesOne || drawn.length > 1) && html`<span class="swatch" style=${{ background: lookOf(line.run).stroke }}></span> <bdi>${line.run || "."}</bdi> `}<${Reading} line=${line} at=${at} over=${over} /></li>`)}</ul>`;
 }
 
 /** The value at the pointer, or the last one. */

@@ -15,14 +15,14 @@ function columnsOf({ metrics, parameters }) {
   ];
 }
 
-/** A copy in order; those without a value come last either way. */
-function sorted(trials, column, isDescending) {
+/** A copy in order; those without a value come last either way, and equal ones keep their order. */
+export function sorted(rows, column, isDescending) {
   const sign = isDescending ? -1 : 1;
-  return [...trials].sort((a, b) => {
+  return [...rows].sort((a, b) => {
     const [x, y] = [column.of(a), column.of(b)];
     if (x === undefined || y === undefined) return (x === undefined) - (y === undefined);
     const order = typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y), undefined, { numeric: true });
-    return sign * order || Number(a.id) - Number(b.id);
+    return sign * order;
   });
 }
 
@@ -54,7 +54,8 @@ export function TrialsTable({ study, marked, mark, picked, pick }) {
   ${rows.length < study.trials.length && html`<p class="more"><button type="button" onClick=${() => open(true)}>Show all ${study.trials.length} trials</button></p>`}`;
 }
 
-function Heading({ column: { key, label, under, isNumber }, order, setOrder }) {
+/** The heading of a column, a button that sorts by it. */
+export function Heading({ column: { key, label, under, isNumber }, order, setOrder }) {
   const isSorted = order.key === key;
   const direction = order.isDescending ? "descending" : "ascending";
   const arrow = isSorted ? (order.isDescending ? "▼" : "▲") : "";

@@ -4,7 +4,7 @@ import { clock, localTime, span, stateName } from "./format.js";
 
 export { html, render, useEffect, useMemo, useRef, useState };
 
-const SHAPES = { succeeded: "✓", failed: "✕", infeasible: "✕", cancelled: "■", running: "▶", active: "▶" };
+const SHAPES = { succeeded: "✓", complete: "✓", failed: "✕", infeasible: "✕", cancelled: "■", running: "▶", active: "▶" };
 
 /** A state as text with a shape, so that colour is never the only sign. */
 export function Badge({ state }) {
