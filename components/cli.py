@@ -294,6 +294,14 @@ def _add_options_of_runs(command: argparse.ArgumentParser, stack: str, values: s
     command.add_argument("--write", action="append", default=[], metavar="gs://BUCKET", help=help)
     help = "refuse calls, with 403, that the stack of target gcp does not grant its jobs' account"
     command.add_argument("--enforce", action="store_true", help=help)
+    help = "with --as: the most of declared data in Google's buckets that is fetched for /gcs; default: 10"
+    command.add_argument("--fetch", dest="fetch_gb", type=_count, metavar="GB", help=help)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or len(text) > 6:
+        raise argparse.ArgumentTypeError(f"{text} is no number of GB")
+    return int(text)
 
 
 def _doctor(args: argparse.Namespace) -> int:
@@ -317,7 +325,7 @@ def _check_plan(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace) -> int:
     from .rehearsal.run import run
 
-    options = args.output, args.inputs, args.no_inputs, args.acting, args.write, args.enforce
+    options = args.output, args.inputs, args.no_inputs, args.acting, args.write, args.enforce, args.fetch_gb
     return run(args.job, args.stack, args.set, args.secret, *options)
 
 

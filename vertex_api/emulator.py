@@ -25,6 +25,8 @@ GRANTS = "grants.json"
 A RULE grants `permissions`, which may have wildcards, on the resources `at`, and on those whose names begin with one of
 `below` and with none of `but`. Resources are `gs://BUCKET`, `gs://BUCKET/OBJECT`, `secrets/NAME` and `project`.
 """
+FETCHED = "fetched"
+"""The folder of objects that runs have fetched from Google."""
 DECLARATIONS = "declarations.json"
 """The file that says where the jobs of stacks are declared, by stack."""
 VERSION_HEADER = "x-vertex-emulator"

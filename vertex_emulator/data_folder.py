@@ -44,6 +44,7 @@ class DataFolder:
         self.buckets = root / "gcs"  # `/gcs` in containers
         self.object_metadata = root / "objects.db"  # content types and custom metadata, which containers do not see
         self.uploads = root / "uploads"  # objects that are being sent to Cloud Storage
+        self.fetched = root / emulator.FETCHED  # objects that runs have fetched from Google
         self.debugger = root / "debugger"  # debugpy, for replicas that are debugged
         self.gcloud = root / "gcloud"  # gcloud's configuration for this emulator; the user's own is not changed
         self.logs = root / "logs"  # saved container logs, a folder per job

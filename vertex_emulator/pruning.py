@@ -27,7 +27,8 @@ _JOBS_AT_ONCE = 100  # so that requests in between do not wait long
 class PruneReport:
     """What was removed, or would be. `jobs` are without those of trials; sizes are in bytes.
 
-    `kept_outputs` are the URIs of output folders to which a model or another job refers.
+    `kept_outputs` are the URIs of output folders to which a model or another job refers. `fetched` are objects of
+    Google's that no run has used for as long.
     """
 
     jobs: int
@@ -37,6 +38,8 @@ class PruneReport:
     objects: int = 0
     object_bytes: int = 0
     kept_outputs: list[str] = field(default_factory=list)
+    fetched: int = 0
+    fetched_bytes: int = 0
 
 
 def prune_jobs(
@@ -71,7 +74,22 @@ def prune_jobs(
         database.shrink()
     sizes = _remove_outputs(data, outputs, is_dry_run)
     trials = len(all_ids) - len(job_ids)
-    return PruneReport(len(job_ids), trials, operations, log_bytes, len(sizes), sum(sizes), kept)
+    fetched = _remove_fetched(data.fetched, before_ns, is_dry_run)
+    removed = len(job_ids), trials, operations, log_bytes, len(sizes), sum(sizes), kept
+    return PruneReport(*removed, len(fetched), sum(fetched))
+
+
+def _remove_fetched(folder: Path, before_ns: int, is_dry_run: bool) -> list[int]:
+    """Remove fetched objects that were used before a time, begun ones among them; return their sizes."""
+    sizes = []
+    for path in folder.glob("*/*"):
+        with contextlib.suppress(OSError):
+            found = path.lstat()
+            if found.st_mtime_ns < before_ns:
+                if not is_dry_run:
+                    path.unlink()
+                sizes.append(found.st_size)
+    return sizes
 
 
 def _delete_jobs(

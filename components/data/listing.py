@@ -76,10 +76,16 @@ def take(uri: str, root: Path, full_location_name: str) -> Snapshot:
     return snapshot
 
 
-def _objects(uri: str, full_location_name: str) -> Iterator[Part]:
+def selection(uri: str) -> tuple[str, str, str, "re.Pattern[str]"]:
+    """Return what a `gs://` URI selects: a bucket, a prefix of all names, a folder, and the pattern of names in it."""
     bucket, _, path = uri.removeprefix(BUCKET).partition("/")
     folder, pattern = _split(path)
     prefix = path if not _WILDCARD.search(path) else _WILDCARD.split(path, maxsplit=1)[0]
+    return bucket, prefix, folder, pattern
+
+
+def _objects(uri: str, full_location_name: str) -> Iterator[Part]:
+    bucket, prefix, folder, pattern = selection(uri)
     for listed in storage.listing(full_location_name, bucket, prefix):
         name = listed.name[len(folder) :]
         # A name that ends with a slash is no file: consoles make such an object for a folder.

@@ -1,22 +1,31 @@
 """`--as` of `run` and `rehearse`: whom the code of jobs acts as at Google, and which buckets are Google's."""
 
+import os
+import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 from vertex_api.acting import Acting
+from vertex_api.emulator import FETCHED
+from vertex_api.errors import VertexError
 from vertex_api.job import Job
 
+from ..data.listing import BUCKET
+from ..data.lock import Data
+from ..own import DATA_VARIABLE
 from ..plan.training import Training
 from ..runtime.acting import ActingRefused, require_own_code, require_token
 from ..settings.entries import SECTIONS
 from ..settings.offline import StackFile
 from ..settings.settings import NAMESPACE, NUMBER, Settings
+from .fetch import LIMIT_GB, Cache, Reply
 from .target import LOCK
 
 KINDS = ("account", "user")
-_OPTION, _WRITE = "--as", "--write"
+_OPTION, _WRITE, _FETCH = "--as", "--write", "--fetch"
 _UNKNOWN_NUMBER = "000000"
 _LISTED = "https://storage.googleapis.com/storage/v1/b/{}/o"
 
@@ -25,24 +34,31 @@ _LISTED = "https://storage.googleapis.com/storage/v1/b/{}/o"
 class Actor:
     """Whom jobs act as: the `account` of a stack and of jobs that name one, or for "user" who is logged in here.
 
-    They may write to the buckets of `write`.
+    They may write to the buckets of `write`. At most `fetch_bytes` of data are fetched at once, into `fetched`.
     """
 
     kind: str
     account: str = ""
     write: frozenset[str] = frozenset()
+    fetched: Path = Path()
+    fetch_bytes: int = 0
     _known: dict[str, Acting] = field(default_factory=dict)
+    _local: threading.local = field(default_factory=threading.local)
 
     @classmethod
-    def of(cls, kind: str | None, write: Sequence[str], file: StackFile) -> "Actor | None":
+    def of(cls, kind: str | None, write: Sequence[str], file: StackFile, fetch_gb: int | None = None) -> "Actor | None":
         """Return who acts by the options of a command, None without. Raises ActingRefused and DeclarationErrors."""
         buckets = frozenset(map(_bucket, write))
         if kind is None:
+            if fetch_gb is not None:
+                raise ActingRefused(f"{_FETCH}: needs {_OPTION} account or user: without, nothing is fetched")
             if write:
                 raise ActingRefused(f"{_WRITE}: needs {_OPTION} account or user: without, nothing is written to Google")
             return None
         require_own_code(_OPTION)
-        return cls(kind, _account(file) if kind == "account" else "", buckets)
+        data = (file.root / (os.environ.get(DATA_VARIABLE) or ".emulator")).absolute()
+        limit = (LIMIT_GB if fetch_gb is None else fetch_gb) * 10**9
+        return cls(kind, _account(file) if kind == "account" else "", buckets, data / FETCHED, limit)
 
     def check(self, trainings: Iterable[Training], stack: str) -> None:
         """Ask for the tokens of jobs, before anything else is done. Raises ActingRefused."""
@@ -88,22 +104,35 @@ class Actor:
         return found
 
     def _ask(self, bucket: str, account: str) -> tuple[int, str]:
+        reply = self._get(account, _LISTED.format(bucket), {"maxResults": "1", "fields": "kind"}, {})
+        if reply.status in (200, 401, 403, 404):
+            return reply.status, reply.reason
+        raise ActingRefused(f"{_OPTION}: gs://{bucket}: Google answers {reply.status} ({reply.reason})")
+
+    def fetch(self, data: Iterable[Data], real: Collection[str], job: Job, say: Callable[[str], None]) -> None:
+        """Fetch data of a job from buckets of Google's into those of the present target. Raises FetchFailed."""
+        if self.fetch_bytes:
+            cache = Cache(self.fetched, self.fetch_bytes, say)
+            for each in data:
+                if each.uri.startswith(BUCKET) and each.uri.removeprefix(BUCKET).partition("/")[0] in real:
+                    cache.fetch(each, partial(self._get, self.account_of(job)))
+
+    def _get(self, account: str, url: str, params: Mapping[str, str], headers: Mapping[str, str]) -> Reply:
+        """Ask Google as an account, on a connection that the thread keeps. Raises ActingRefused without an answer."""
         import requests
 
         from vertex_api import transport
 
+        if not hasattr(self._local, "session"):
+            self._local.session = transport.mount(requests.Session())
+        session: requests.Session = self._local.session
         try:
-            with transport.mount(requests.Session(), 30.0) as session:
-                reply = session.get(
-                    _LISTED.format(bucket),
-                    params={"maxResults": "1", "fields": "kind"},
-                    headers=dict(self._acting(account).headers()),
-                )
+            reply = session.get(url, params=params, headers={**self._acting(account).headers(), **headers})
         except requests.RequestException as error:
-            raise ActingRefused(f"{_OPTION}: gs://{bucket}: {' '.join(str(error).split())[:300]}") from error
-        if reply.status_code in (200, 401, 403, 404):
-            return reply.status_code, _reason(reply)
-        raise ActingRefused(f"{_OPTION}: gs://{bucket}: Google answers {reply.status_code} ({_reason(reply)})")
+            raise ActingRefused(f"{_OPTION}: {' '.join(str(error).split())[:300]}") from error
+        except VertexError as error:
+            raise ActingRefused(f"{_OPTION} {self.kind}: {error}") from error
+        return Reply(reply.status_code, reply.content, _reason(reply) if reply.status_code >= 300 else "")
 
     def _acting(self, account: str) -> Acting:
         return self._known.setdefault(account, Acting(account))

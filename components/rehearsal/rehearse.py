@@ -41,7 +41,7 @@ _FORMS = "vars.NAME=VALUE, timeout=DURATION, maxTrialCount=N or args=[…]"
 
 @dataclass(frozen=True)
 class Options:
-    """The arguments of the command: `only` are names of jobs; `set`, `secret`, `acting` and `write` are as of `run`.
+    """The arguments of the command: `only` are names of jobs; those from `set` to `fetch_gb` are as of `run`.
 
     `drill` has names of faults, with commas between them. Without `inputs` or `no_inputs`, jobs see what the stack's
     own emulator holds. With `enforce`, calls are refused that the stack does not grant.
@@ -56,6 +56,7 @@ class Options:
     no_inputs: bool = False
     acting: str | None = None
     write: Sequence[str] = ()
+    fetch_gb: int | None = None
     drill: str = ""
     against: Path | None = None
     base: str | None = None
@@ -86,7 +87,7 @@ def rehearse(options: Options) -> int:
             raise RunRefused(f"--save: {message}")
         objects = options.inputs.absolute() if options.inputs else None
         stack = options.stack or (preview.stack if preview else None)
-        source = Source.read(Path.cwd(), stack, options.secret, options.acting, options.write)
+        source = Source.read(Path.cwd(), stack, options.secret, options.acting, options.write, options.fetch_gb)
         os.chdir(source.root)
         own = _own_size(options.set, source)
         rehearser = _Rehearser(source, own, Inputs.of(objects, options.no_inputs), options.enforce)

@@ -53,16 +53,17 @@ def run(
     acting: str | None = None,
     write: Sequence[str] = (),
     enforce: bool = False,
+    fetch_gb: int | None = None,
 ) -> int:
     """Run a job, print its log, and return the exit code: that of its container, 1 for another failure, 2 if refused.
 
-    `assignments` are `vars.NAME=VALUE`, or `FIELD.PATH=VALUE` for a field of the job. `secrets`, `acting` and `write`
-    are those of `Source.read`. Outputs are copied to `output`. Without `inputs` or `no_inputs`, the job sees what the
-    stack's own emulator holds. With `enforce`, calls are refused that the stack does not grant.
+    `assignments` are `vars.NAME=VALUE`, or `FIELD.PATH=VALUE` for a field of the job. `secrets`, `acting`, `write`
+    and `fetch_gb` are those of `Source.read`. Outputs are copied to `output`. Without `inputs` or `no_inputs`, the job
+    sees what the stack's own emulator holds. With `enforce`, calls are refused that the stack does not grant.
     """
     try:
         variables, fields = split_assignments(assignments, "vars.NAME=VALUE or FIELD=VALUE")
-        source = Source.read(Path.cwd(), stack, secrets, acting, write)
+        source = Source.read(Path.cwd(), stack, secrets, acting, write, fetch_gb)
         settings = source.settings(variables, variables)
         chain = _chain(source, settings, name)
         chain[-1] = _assigned(chain[-1], fields, settings.vars)

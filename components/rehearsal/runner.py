@@ -127,11 +127,12 @@ class Source:
         secrets: Sequence[str],
         acting: str | None = None,
         write: Sequence[str] = (),
+        fetch_gb: int | None = None,
     ) -> "Source":
         """Read that of a stack, or of the one with target `local`, in the project that a folder is in.
 
-        `secrets` are `NAME`, for the value of a variable of that name, or `NAME=@FILE`; `acting` and `write` are those
-        of `Actor.of`. Raises NoStack, RunRefused, ActingRefused and DeclarationErrors.
+        `secrets` are `NAME`, for the value of a variable of that name, or `NAME=@FILE`; `acting`, `write` and
+        `fetch_gb` are those of `Actor.of`. Raises NoStack, RunRefused, ActingRefused and DeclarationErrors.
         """
         found = {}
         for argument in secrets:
@@ -142,7 +143,7 @@ class Source:
                 reason = f"the variable {name} is not set; set it, or give {name}=@FILE"
                 raise RunRefused(f"--secret: {reason}") from None
         file = read_stack(folder, stack, "local")
-        return cls(file, found, Actor.of(acting, write, file))
+        return cls(file, found, Actor.of(acting, write, file, fetch_gb))
 
     def of(self, root: Path) -> "Source":
         """Return that of the same stack in another checkout of the project. Raises NoStack."""
@@ -288,6 +289,7 @@ class Runner:
         self._written: list[str] = []
         self._real: set[str] = set()
         """The buckets that are Google's, of those that jobs name."""
+        self._fetched: set[str] = set()
 
     def run(
         self,
@@ -318,6 +320,10 @@ class Runner:
             bucket = self.buckets / each
             bucket.mkdir(parents=True, exist_ok=True)
             bucket.chmod(0o777)
+        if actor:
+            new = sorted(training.data - self._fetched)
+            actor.fetch([settings.data[each] for each in new], self._real, job, self.say)
+            self._fetched |= training.data
         earlier = {file: _stamp(file) for file in trees.walk(self._outputs(job)).files}
         created = api.client.create(
             training.kind,

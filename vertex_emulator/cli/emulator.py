@@ -352,6 +352,9 @@ def prune(root: Path, age_seconds: int, outputs: bool, is_dry_run: bool, as_json
         f"{report.operations} operations, {report.log_bytes} bytes of logs, and {report.objects} objects "
         f"({report.object_bytes} bytes)"
     )
+    if report.fetched:
+        verb = "would remove" if is_dry_run else "removed"
+        yield f"{verb} {report.fetched} objects that runs have fetched ({report.fetched_bytes} bytes)"
     for uri in report.kept_outputs:
         yield f"{'would keep' if is_dry_run else 'kept'} {uri}, to which a model or another job refers"
 

@@ -419,8 +419,9 @@ def _prune(commands: _Commands) -> None:
     prune = commands.add(
         "prune",
         help="remove jobs that ended long ago; keep buckets and models",
-        description="Remove jobs that ended long ago, with trials, logs and leftover containers. Models stay, and so\n"
-        "do buckets unless --outputs is given.",
+        description="Remove jobs that ended long ago, with trials, logs and leftover containers, and\n"
+        "objects of Google's that no run has used for as long. Models stay, and so do buckets unless --outputs is\n"
+        "given.",
         epilog="""\
 examples:
   vertex-emulator prune --older-than 7d --dry-run

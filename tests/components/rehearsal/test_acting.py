@@ -154,6 +154,7 @@ found = {
     "write": ask(storage + "/upload/storage/v1/b/acme-real/o" + of_mine, b"1", **bearer)[0],
     "written": ask(storage + "/upload/storage/v1/b/acme-mine/o" + of_mine, b"1", **bearer)[0],
     "stolen": ask(steal, b"{}", **bearer)[0],
+    "fetched": open("/gcs/acme-real/train/a.csv").read(),
     "token": token, "environment": dict(os.environ), "argv": sys.argv,
 }
 with open("/gcs/one-off-dev/found.json", "w") as file:
@@ -162,6 +163,9 @@ print(json.dumps(found), flush=True)
 while not os.path.exists("/gcs/one-off-dev/seen"):
     time.sleep(0.05)
 """
+
+
+OBJECT: dict[str, object] = {"content": "of"}
 
 
 class Watch(threading.Thread):
@@ -173,7 +177,7 @@ class Watch(threading.Thread):
         self.is_seen = False
 
     def run(self) -> None:
-        while not self.ended.wait(0.05):
+        while not self.ended.wait(0.2):
             for process in Path("/proc").glob("[0-9]*/cmdline"):
                 with suppress(OSError):
                     self.shown.add(process.read_bytes().decode("latin-1"))
@@ -206,10 +210,16 @@ def test_a_job_acts_and_holds_no_token(
         host: str, path: str, token: str, body: bytes, quota_project: str = ""
     ) -> tuple[int, dict[str, object]]:
         calls[f"{host}{path.partition('?')[0]}"] = token
+        if "/acme-real/o?" in path and "prefix=train" in path:
+            return 200, {"items": [{"name": "train/a.csv", "size": len(json.dumps(OBJECT)), "generation": "7"}]}
+        if "/acme-real/o/train%2Fa.csv" in path:
+            assert "generation=7" in path
+            return 200, OBJECT
         return (404, {}) if "/acme-gone/" in path else answer(host, path, token, body, quota_project)
 
     monkeypatch.setattr(google, "answer", answered)
-    project("  train: " + job(TRAINER, "gs://acme-real/x", "gs://acme-mine/x", "gs://acme-gone/x"))
+    declared = job(TRAINER, "${data.train}", "gs://acme-mine/x", "gs://acme-gone/x")
+    project(f"  train: {declared}data: {{train: {{uri: gs://acme-real/train/}}}}\n")
     watch = Watch(tmp_path / "temporary")
     watch.start()
     code = main(["run", "train", "--stack", "dev", "--as", "account", "--write", "gs://acme-mine"])
@@ -221,7 +231,8 @@ def test_a_job_acts_and_holds_no_token(
         return
     assert code == 0, shown
     (found,) = (json.loads(line[line.index("{") :]) for line in shown.splitlines() if '"bigquery"' in line)
-    assert found["email"] == ACCOUNT
+    assert (found["email"], json.loads(found["fetched"])) == (ACCOUNT, OBJECT)
+    assert "data.train: fetching 1 of 1 objects, 17 B" in shown
     assert (found["bigquery"][0], found["object"][0]) == (200, 200)
     assert (found["write"], found["written"], found["stolen"]) == (403, 200, 403)
     acts = f"token-of-{DEVELOPER}-as-{ACCOUNT}"
@@ -233,6 +244,7 @@ def test_a_job_acts_and_holds_no_token(
         "bigquery.googleapis.com/bigquery/v2/projects/acme-dev/datasets": acts,
         f"{storage}/download/storage/v1/b/acme-real/o/x": acts,
         f"{storage}/upload/storage/v1/b/acme-mine/o": acts,
+        f"{storage}/storage/v1/b/acme-real/o/train%2Fa.csv": acts,
     }
     assert "gs://acme-gone: Google has no such bucket; it is made at home" in shown
     assert watch.is_seen and len(watch.shown) > 10
