@@ -202,8 +202,9 @@ _ACCESS = [
 _GOOGLE = [
     (
         r"([a-z0-9-]+\.googleapis\.com) is not emulated at home",
-        r"target local has no \1: name a stand-in in the stack's emulator: {endpoints: {\1: URL}}, or give the job "
-        "credentials of its own by GOOGLE_APPLICATION_CREDENTIALS in its env (`vertex-training docs google`)",
+        r"target local has no \1: run the job with --as account or user, name a stand-in in the stack's emulator: "
+        r"{endpoints: {\1: URL}}, or give it credentials of its own by GOOGLE_APPLICATION_CREDENTIALS in its env "
+        "(`vertex-training docs google`)",
     ),
     (
         r"DefaultCredentialsError|[Dd]efault credentials were not found|could not find default credentials|"

@@ -107,13 +107,12 @@ class EmulatorBuckets:
         return StoredObject("", is_new=True)
 
     def _has_content(self, uri: str, content: IO[bytes]) -> bool:
-        """Whether an object has this content, which is read to its end and put back to its start."""
-        expected = _md5(content)
+        """Whether an object has this content, which is put back to its start."""
         if not self.exists(uri):
             return False
         try:
             with self._open(uri) as file:
-                return _md5(file) == expected
+                return _md5(file) == _md5(content)
         except OSError:
             return False
 
