@@ -8,6 +8,7 @@ from tests.examples.running import Example, metrics
 from tests.vertex_emulator.running import RunningEmulator
 
 (ACCURACY,) = taken("examples/handoff/README.md", "output", "accuracy")
+(USED,) = taken("examples/handoff/README.md", "output", "handoff-fit: uses")
 (REFUSED,) = taken("examples/handoff/README.md", "output", "check.py")
 
 
@@ -32,6 +33,8 @@ def test_the_check_measures_the_fitted_model(example: Example, fitted: Ended) ->
     assert example.lines(checked) == ACCURACY.splitlines()
     assert metrics(checked) == {"accuracy": float(ACCURACY.split()[1]), "points": 2000}
     assert metrics(fitted)["accuracy"] > 0.85
+    used = {"handoff-fit": fitted, "handoff-check": checked}
+    assert [f"{name}: {line}" for name, each in used.items() for line in each.needs.lines] == USED.splitlines()
 
 
 def test_a_model_below_the_bar_fails_the_check(example: Example, fitted: Ended) -> None:

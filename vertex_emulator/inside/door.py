@@ -252,16 +252,24 @@ class Door:
         job = self._job(request, await self._caller(request))
         urls = self.stand_ins.of(job.location.project_number)
         if service in urls:
+            self._need_passed(request, job, service)
             return StandIn(service, urls[service])
         if acting := self.identities.of(job.location.project_number):
             return await self._google(request, acting, job, service)
         raise services.refusal(service, urls)
+
+    def _need_passed(self, request: Request, job: Job, host: str) -> None:
+        """Note what a call needs that is passed on. Raises ApiError if nothing grants it and grants are enforced."""
+        place = job.location
+        for needed in permissions.of_passed(host, request.method, request.scope["raw_path"], place.project_number):
+            self.permissions.require(job, *needed, place.project)
 
     async def _google(self, request: Request, acting: Identity, job: Job, host: str) -> ASGIApp:
         """Return what answers for a service by Google itself, as whom a job acts as. Raises ApiError."""
         scope = request.scope
         identity.require_passable(host, scope["raw_path"], scope["query_string"], scope["headers"])
         account = acting.account_of(job)
+        self._need_passed(request, job, host)
         return await to_thread.run_sync(self.identities.google, host, account)
 
     async def _caller(self, request: Request) -> Caller | None:

@@ -1,7 +1,8 @@
 """What jobs need of IAM: the permissions of their calls, noted for each job, and refused if no stack grants them.
 
 Sources: Cloud Storage's "IAM permissions for JSON methods" and "Objects: move", Secret Manager's "Access control with
-IAM", Cloud Logging's "Access control with IAM", Vertex AI's "IAM permissions", whose names are those of its methods.
+IAM", Cloud Logging's "Access control with IAM", BigQuery's "IAM roles and permissions" and REST reference, Vertex AI's
+"IAM permissions", whose names are those of its methods.
 """
 
 import json
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from vertex_emulator import names
 from vertex_emulator.database import Database
@@ -75,6 +77,76 @@ def of_call(method: str, path: str) -> tuple[str, str, str] | None:
     place = "/".join([parent, *(parts[:-1] if is_collection else parts)])
     permission = _ELSEWHERE.get((noun, custom or ""), f"{noun}.{verb}")
     return (f"aiplatform.{permission}", PROJECT, f"//aiplatform.googleapis.com/{place}") if verb else None
+
+
+_STORAGE = re.compile(r"/(?:resumable/)?(upload/|download/)?storage/v1/b(?:/([^/]+)(?:/(o)(?:/([^/]+)(?:/(.+))?)?)?)?")
+_XML = re.compile(r"/([a-z0-9][a-z0-9._-]+)/(.+)")
+_COPY = re.compile(r"(?:copyTo|rewriteTo)/b/([^/]+)/o/([^/]+)|moveTo/o/([^/]+)|compose")
+_OF_BUCKETS = {"GET": "get", "DELETE": "delete", "PATCH": "update", "PUT": "update"}
+_OF_OBJECTS = {"GET": ("get",), "HEAD": ("get",), "DELETE": ("delete",), "PATCH": ("get", "update"), "PUT": ("update",)}
+_BIGQUERY = re.compile(
+    r"/(?:upload/|resumable/upload/)?bigquery/v2/projects/([^/]+)/"
+    r"(?:(jobs|queries)|datasets/([^/]+)(?:/tables(?:/([^/]+)(?:/(data|insertAll))?)?)?)"
+)
+_OF_TABLES = {"data": "getData", "insertAll": "updateData", None: "get"}
+
+
+def of_passed(host: str, method: str, raw_path: bytes, project_number: str) -> list[tuple[str, str]]:
+    """Return the permissions of a call that is passed on to a service of Google's or its stand-in, and their resources.
+
+    They are those that the path tells, of Cloud Storage and BigQuery. `project_number` is that of the job's project.
+    """
+    path = raw_path.decode("latin-1")
+    if host == "bigquery.googleapis.com" and (found := _BIGQUERY.fullmatch(path)):
+        return [*_of_bigquery(method, found, project_number)]
+    if host == "storage.googleapis.com":
+        return [*_of_storage(method, path)]
+    return []
+
+
+def _of_storage(method: str, path: str) -> Iterator[tuple[str, str]]:
+    found = _STORAGE.fullmatch(path)
+    if found is None:
+        if method in ("GET", "HEAD") and (read := _XML.fullmatch(path)):
+            yield "storage.objects.get", f"gs://{read[1]}/{unquote(read[2])}"
+        return
+    place, bucket, objects, name, call = found.groups()
+    at = f"gs://{unquote(bucket or '')}"
+    if not bucket:
+        yield f"storage.buckets.{'list' if method == 'GET' else 'create'}", PROJECT
+    elif not objects:
+        yield from ((f"storage.buckets.{verb}", at) for verb in filter(None, [_OF_BUCKETS.get(method)]))
+    elif not name:
+        if method == "GET":
+            yield "storage.objects.list", at
+        elif place == "upload/" and method == "POST":
+            yield "storage.objects.create", at
+    elif method == "POST" and (copied := _COPY.fullmatch(call or "")):
+        other_bucket, other, moved = copied.groups()
+        if call != "compose":
+            yield "storage.objects.get", f"{at}/{unquote(name)}"
+        if moved:
+            yield "storage.objects.delete", f"{at}/{unquote(name)}"
+        target = f"gs://{unquote(other_bucket)}" if other_bucket else at
+        yield "storage.objects.create", f"{target}/{unquote(other or moved or name)}"
+    else:
+        whole = unquote(f"{name}/{call}" if call else name)
+        yield from ((f"storage.objects.{verb}", f"{at}/{whole}") for verb in _OF_OBJECTS.get(method, ()))
+
+
+def _of_bigquery(method: str, found: re.Match[str], project_number: str) -> Iterator[tuple[str, str]]:
+    project, jobs, dataset, table, part = found.groups()
+    if jobs:
+        is_own = names.project_number(project) == project_number
+        if method == "POST":
+            yield "bigquery.jobs.create", PROJECT if is_own else f"projects/{project}"
+    elif table:
+        verb = {"DELETE": "delete", "PATCH": "update", "PUT": "update"}.get(method, _OF_TABLES[part])
+        yield f"bigquery.tables.{verb}", f"bq://{project}.{dataset}.{table}"
+    elif found[0].endswith("/tables"):
+        yield f"bigquery.tables.{'create' if method == 'POST' else 'list'}", f"bq://{project}.{dataset}"
+    else:
+        yield f"bigquery.datasets.{_OF_BUCKETS.get(method, 'get')}", f"bq://{project}.{dataset}"
 
 
 @dataclass(frozen=True)
@@ -175,6 +247,15 @@ def _refusal(account: str, permission: str, resource: str, place: str) -> ApiErr
         return ApiError(
             "PERMISSION_DENIED", f"{account} does not have {permission} access to the Google Cloud {noun}. {said}"
         )
+    if permission.startswith("bigquery.") and resource.startswith("bq://"):
+        project, _, rest = resource.removeprefix("bq://").partition(".")
+        noun, name = "Table" if "." in rest else "Dataset", f"{project}:{rest}"
+        said = f"Permission {permission} denied on {noun.lower()} {name} (or it may not exist)."
+        return ApiError("PERMISSION_DENIED", f"Access Denied: {noun} {name}: {said}")
+    if permission.startswith("bigquery."):
+        project = place or resource.removeprefix("projects/")
+        said = f"User does not have {permission} permission in project {project}."
+        return ApiError("PERMISSION_DENIED", f"Access Denied: Project {project}: {said}")
     return denied(permission, place)
 
 

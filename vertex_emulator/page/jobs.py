@@ -122,11 +122,12 @@ class JobViews:
         """Return all that the page shows of a job, None if there is no job of this kind and id.
 
         The fields are `job` as the API returns it (without a study's trials, with exact times), `kind`, `place`
-        (`project`, `region`), `outputs` (`label`, `uri`, `path`), `replicas`, `metrics` by name, `runs` (the newest of
-        this name: `id`, `state`, times and `metrics`), `log` (the `job`, `trial` or null, and `tasks` of its entries),
-        `declared` (its `name`, `place`, `folder` and `stack`, null if no stack has told), and `commands`, each with its
-        `purpose`. A tuning job also has `study` (see `plots.study`), a trial's job has `parent` (`collection`, `id`,
-        `trial`), and a running pipeline has `task` (`collection` and `id` of its job, its `model` or null).
+        (`project`, `region`), `outputs` (`label`, `uri`, `path`), `replicas`, `metrics` by name, `permissions` that its
+        calls needed, `runs` (the newest of this name: `id`, `state`, times and `metrics`), `log` (the `job`, `trial` or
+        null, and `tasks` of its entries), `declared` (its `name`, `place`, `folder` and `stack`, null if no stack has
+        told), and `commands`, each with its `purpose`. A tuning job also has `study` (see `plots.study`), a trial's job
+        has `parent` (`collection`, `id`, `trial`), and a running pipeline has `task` (`collection` and `id` of its job,
+        its `model` or null).
         """
         with self.database.read() as transaction:
             job = transaction.jobs.get(job_id)
@@ -134,6 +135,7 @@ class JobViews:
             trials = self.trials.read(transaction, job_id) if is_study else []
             progress = transaction.pipelines.get(job_id)
             used = transaction.usage.of(job_id)
+            needs = {(each.permission, each.resource) for each in transaction.permissions.of(job_id)}
             runs = [] if job is None or job.study is not None else self._runs(transaction, job)
         if job is None or job.kind != KINDS.get(collection):
             return None
@@ -148,6 +150,7 @@ class JobViews:
             "outputs": [*self._outputs(job)],
             "replicas": [*self._replicas(job, used)],
             "metrics": self._metrics(job),
+            "permissions": [f"{permission} on {resource}" for permission, resource in sorted(needs)],
             "runs": [_run(each) | {"metrics": self._metrics(each)} for each in runs],
             "log": {"job": visible_id, "trial": job.trial, "tasks": ["service", *tasks]},
             "declared": declared,

@@ -20,8 +20,8 @@ SECRET_ACCESSOR = "roles/secretmanager.secretAccessor"
 _TOKEN_CREATOR = "roles/iam.serviceAccountTokenCreator"
 _DNS_PEER = "roles/dns.peer"
 _NETWORK_USER = "roles/compute.networkUser"
-_TABLE_VIEWER = "roles/bigquery.dataViewer"
-_TABLE_USER_ROLES = {"queries": "roles/bigquery.jobUser", "sessions": "roles/bigquery.readSessionUser"}
+TABLE_VIEWER = "roles/bigquery.dataViewer"
+TABLE_USER_ROLES = {"queries": "roles/bigquery.jobUser", "sessions": "roles/bigquery.readSessionUser"}
 _AGENT_ROLES = {"vertex": "roles/aiplatform.serviceAgent", "custom-code": "roles/aiplatform.customCodeServiceAgent"}
 """The roles of Vertex AI's agents in their own project, by the names of `ServiceAgents.image_readers`."""
 _ATTACHMENT_PERMISSIONS = (
@@ -323,10 +323,10 @@ class DataAccess(Component):
                 project=owner,
                 dataset_id=dataset,
                 table_id=table_id,
-                role=_TABLE_VIEWER,
+                role=TABLE_VIEWER,
                 member=member,
                 opts=options,
             )
-        for suffix, role in _TABLE_USER_ROLES.items() if tables else ():
+        for suffix, role in TABLE_USER_ROLES.items() if tables else ():
             projects.IAMMember(f"{name}-{suffix}", project=args["project"], role=role, member=member, opts=options)
         self.register_outputs({})

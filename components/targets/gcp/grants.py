@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from ...data.listing import BUCKET
+from ...data.listing import BUCKET, TABLE
 from ...plan.folders import WHOLE_BUCKET, WritableFolders
 from ...settings.settings import NAMESPACE, Settings
-from .access import SECRET_ACCESSOR, VERTEX_USER
+from .access import SECRET_ACCESSOR, TABLE_USER_ROLES, TABLE_VIEWER, VERTEX_USER
 from .project import LOG_WRITER, account_email
 from .storage import READER_ROLES, WRITER_ROLE, parents
 
@@ -29,6 +29,9 @@ ROLES: Mapping[str, tuple[str, ...]] = {
         *(f"storage.objects.{verb}" for verb in ("create", "delete", "get", "list", "update")),
         "storage.managedFolders.list",
     ),
+    TABLE_VIEWER: ("bigquery.tables.get", "bigquery.tables.getData"),
+    TABLE_USER_ROLES["queries"]: ("bigquery.jobs.create",),
+    TABLE_USER_ROLES["sessions"]: ("bigquery.readsessions.*",),
 }
 """What each role has, as far as calls of jobs need it (IAM's page "IAM roles and permissions index").
 
@@ -84,12 +87,17 @@ class Grants:
         return self.settings.plan.folders
 
     def __iter__(self) -> Iterator[Grant]:
-        """Yield all grants to the account, but for those on tables."""
+        """Yield all grants to the account."""
         identity, folders = self._cloud["identity"], self._folders
         if "existing" not in identity:
             roles = [LOG_WRITER, *([VERTEX_USER] if identity.get("useVertexAi", True) else [])]
             yield from (Grant(role, _PROJECT, {"at": [_PROJECT]}) for role in roles)
-        others = {uri.removeprefix(BUCKET).partition("/")[0] for uri in self._granted}
+        granted = self.settings.granted_data
+        others = {uri.removeprefix(BUCKET).partition("/")[0] for uri in granted if uri.startswith(BUCKET)}
+        tables = dict.fromkeys(uri for uri in granted if uri.startswith(TABLE))
+        yield from (Grant(TABLE_VIEWER, uri.removeprefix(TABLE), {"at": [uri]}) for uri in tables)
+        if tables:
+            yield from (Grant(role, _PROJECT, {"at": [_PROJECT]}) for role in TABLE_USER_ROLES.values())
         for bucket in (folders.bucket, *sorted(others)):
             yield from (Grant(role, bucket, _whole(bucket)) for role in READER_ROLES.values())
         if WHOLE_BUCKET in folders.others:
@@ -102,14 +110,10 @@ class Grants:
             is_own = owner in (self.settings.project, self._cloud["projectNumber"])
             yield Grant(SECRET_ACCESSOR, secret, {"at": [f"secrets/{name}"] if is_own else []})
 
-    @property
-    def _granted(self) -> list[str]:
-        return [uri for uri in self.settings.granted_data if uri.startswith(BUCKET)]
-
     def remedies(self, lacking: Iterable[tuple[str, str]]) -> list[str]:
         """Return lines that would grant permissions on places: keys of the stack file, then commands for the others.
 
-        A place is a bucket or a folder of one as `gs://`, `secrets/NAME` or `project`.
+        A place is a bucket or a folder of one as `gs://`, a table as `bq://`, `secrets/NAME` or `project`.
         """
         secrets, folders, data = list[str](), list[str](), dict[str, Any]()
         uses_vertex, others = False, list[str]()
@@ -121,8 +125,12 @@ class Grants:
                 uses_vertex = True
             elif place == _PROJECT:
                 others.append(self._on_project(permission))
+            elif place.startswith(TABLE) and _has([TABLE_VIEWER], permission):
+                data |= self._data(place)
+            elif not place.startswith(BUCKET):
+                others.append(f"{permission} on {place}: {_NOT_GRANTED}")
             elif bucket != self.bucket and _has(READER_ROLES.values(), permission):
-                data |= self._data(bucket)
+                data |= self._data(f"{BUCKET}{bucket}/")
             elif not _has([WRITER_ROLE], permission):
                 others.append(f"{permission} on {place}: {_NOT_GRANTED}")
             elif bucket != self.bucket:
@@ -142,13 +150,13 @@ class Grants:
         shown = [f"{NAMESPACE}:{key}: {_flow(value)}" for key, value in keys.items() if value]
         return [*shown, *dict.fromkeys(others)]
 
-    def _data(self, bucket: str) -> dict[str, Any]:
-        """Return what `data` says of a bucket: an item that is there with its grant, or a new one."""
+    def _data(self, uri: str) -> dict[str, Any]:
+        """Return what `data` says of a bucket or table: an item that is there with its grant, or a new one."""
         for each in self.settings.data.values():
-            if each.uri.startswith(f"{BUCKET}{bucket}/"):
+            if each.uri.startswith(uri):
                 return {each.name: {"uri": each.uri, "grant": True}}
-        name = re.sub("[^a-z0-9-]", "-", bucket)
-        return {name: {"uri": f"{BUCKET}{bucket}/", "grant": True}}
+        name = re.sub("[^a-z0-9-]+", "-", uri.partition("://")[2].lower()).strip("-")
+        return {name: {"uri": uri, "grant": True}}
 
     def _on_project(self, permission: str) -> str:
         role = next((each for each, has in ROLES.items() if _has([each], permission) and has), None)

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 import yaml
 from vertex_training.cli import main
+from vertex_training.rehearsal import report
 from vertex_training.rehearsal.access import Access, Needs
+from vertex_training.rehearsal_file import JobReport, Rehearsal
 from vertex_training.settings.offline import read_stack
 
 from tests.blocks import taken
@@ -148,3 +150,17 @@ def test_many_permissions_are_one_line() -> None:
     (line,) = Needs(tuple(f"a.b.c on gs://{number}" for number in range(30))).lines
     assert line.endswith("a.b.c on gs://19 and 10 more")
     assert Needs(note="not known").lines == []
+
+
+def test_a_report_tells_permissions_beside_a_base() -> None:
+    used, other = "storage.objects.get on gs://acme", "storage.objects.list on gs://raw"
+    key = "vertex-training:data: {raw: {uri: 'gs://raw/', grant: true}}"
+    base: JobReport = {"name": "train", "outcome": "succeeded", "permissions": [used]}
+    job: JobReport = {**base, "permissions": [used, other], "notGranted": [other], "remedies": [key]}
+    both: list[Rehearsal] = [{"version": 1, "stack": "dev", "jobs": [each]} for each in (job, base)]
+    shown = report.RENDERERS["table"](report.compare(*both, "main"))
+    assert shown.endswith(
+        f"train: new permissions: {other}\n  uses: {used}, {other}\n  not granted by stack dev: {other}\n    {key}\n"
+    )
+    both[1]["jobs"][0]["outcome"] = "failed"  # which may have made no call
+    assert "new permissions" not in report.RENDERERS["table"](report.compare(*both, "main"))

@@ -9,6 +9,7 @@ import pytest
 import requests
 
 from tests.vertex_emulator.inside.served import ServedDoor, bearer
+from vertex_emulator import names
 from vertex_emulator.database.permissions import MAX_NEEDS, Need
 from vertex_emulator.database.records import Job
 from vertex_emulator.inside import permissions
@@ -56,6 +57,62 @@ def test_methods_of_vertex_ai_name_permissions(method: str, path: str, permissio
 )
 def test_other_paths_name_none(path: str) -> None:
     assert permissions.of_call("GET", path) is None
+
+
+STORAGE, BIGQUERY = "storage.googleapis.com", "bigquery.googleapis.com"
+TABLES = "/bigquery/v2/projects/p/datasets/d/tables"
+
+
+@pytest.mark.parametrize(
+    ("host", "method", "path", "expected"),
+    [
+        (STORAGE, "GET", "/storage/v1/b", ["storage.buckets.list on project"]),
+        (STORAGE, "GET", "/storage/v1/b/acme", ["storage.buckets.get on gs://acme"]),
+        (STORAGE, "GET", OBJECTS, ["storage.objects.list on gs://acme"]),
+        (STORAGE, "GET", f"{OBJECTS}/in%2Fa", ["storage.objects.get on gs://acme/in/a"]),
+        (STORAGE, "GET", f"{OBJECTS}/in/a", ["storage.objects.get on gs://acme/in/a"]),
+        (STORAGE, "GET", f"/download{OBJECTS}/in%2Fa", ["storage.objects.get on gs://acme/in/a"]),
+        (STORAGE, "HEAD", "/acme/in/a", ["storage.objects.get on gs://acme/in/a"]),
+        (STORAGE, "POST", f"/resumable/upload{OBJECTS}", ["storage.objects.create on gs://acme"]),
+        (STORAGE, "PUT", f"/upload{OBJECTS}", []),  # the rest of an upload
+        (STORAGE, "DELETE", f"{OBJECTS}/a", ["storage.objects.delete on gs://acme/a"]),
+        (
+            STORAGE,
+            "POST",
+            f"{OBJECTS}/a/rewriteTo/b/other/o/b%2Fc",
+            ["storage.objects.get on gs://acme/a", "storage.objects.create on gs://other/b/c"],
+        ),
+        (STORAGE, "POST", f"{OBJECTS}/a/compose", ["storage.objects.create on gs://acme/a"]),
+        (BIGQUERY, "POST", "/bigquery/v2/projects/my-project/queries", ["bigquery.jobs.create on project"]),
+        (BIGQUERY, "POST", "/upload/bigquery/v2/projects/p/jobs", ["bigquery.jobs.create on projects/p"]),
+        (BIGQUERY, "GET", f"{TABLES}/t/data", ["bigquery.tables.getData on bq://p.d.t"]),
+        (BIGQUERY, "POST", f"{TABLES}/t/insertAll", ["bigquery.tables.updateData on bq://p.d.t"]),
+        (BIGQUERY, "GET", f"{TABLES}/t", ["bigquery.tables.get on bq://p.d.t"]),
+        (BIGQUERY, "POST", TABLES, ["bigquery.tables.create on bq://p.d"]),
+        (BIGQUERY, "GET", "/bigquery/v2/projects/p/datasets/d", ["bigquery.datasets.get on bq://p.d"]),
+        ("pubsub.googleapis.com", "POST", "/v1/projects/p/topics/t:publish", []),
+    ],
+)
+def test_calls_that_are_passed_on_name_permissions(host: str, method: str, path: str, expected: list[str]) -> None:
+    number = names.project_number("my-project")
+    found = permissions.of_passed(host, method, path.encode(), number)
+    assert [f"{permission} on {resource}" for permission, resource in found] == expected
+
+
+def test_a_call_of_a_stand_in_is_refused_before_it_goes(served: ServedDoor, caller: Job) -> None:
+    enforce(served)
+    served.data.stand_ins.write_text(json.dumps({"my-project": {BIGQUERY: "http://127.0.0.1:1"}}))
+    headers = {"Host": BIGQUERY, **bearer(served.door.token(caller))}
+    said = [
+        served.ask(caller, path, method, headers=headers, json={}).json()["error"]["message"]
+        for method, path in (("POST", "/bigquery/v2/projects/my-project/queries"), ("GET", f"{TABLES}/t/data"))
+    ]
+    served.data.stand_ins.unlink()
+    assert said == [
+        "Access Denied: Project my-project: User does not have bigquery.jobs.create permission in project my-project.",
+        "Access Denied: Table p:d.t: Permission bigquery.tables.getData denied on table p:d.t (or it may not exist).",
+    ]
+    assert needs(served, caller) == {("bigquery.jobs.create", "project"), ("bigquery.tables.getData", "bq://p.d.t")}
 
 
 def enforce(served: ServedDoor, *rules: dict[str, Any], is_enforced: bool = True) -> None:

@@ -18,6 +18,7 @@ from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIP
 from vertex_api.pipelines import CUSTOM_TASK
 from vertex_emulator.database import Database
 from vertex_emulator.database.jobs import Trials
+from vertex_emulator.database.permissions import Need
 from vertex_emulator.database.records import FAILED, RUNNING, Replica, Trial
 from vertex_emulator.errors import ApiError
 from vertex_emulator.page import jobs
@@ -123,6 +124,15 @@ def view(emulator: Emulator, kind: Kind, job_id: str) -> dict[str, Any]:
 def replicas(emulator: Emulator, job_id: str) -> list[tuple[Any, ...]]:
     shown = view(emulator, CUSTOM_JOB, job_id)["replicas"]
     return [(found["task"], found["state"], found["exitCode"], found["attempt"]) for found in shown]
+
+
+def test_permissions_of_calls_are_shown_once(emulator: Emulator) -> None:
+    job_id = create(emulator, CUSTOM_JOB, custom_job_spec())
+    needs = [Need("storage.objects.get", "gs://a", lacking) for lacking in ("", "gs://a/b/")]
+    with emulator.database.write() as transaction:
+        transaction.permissions.add(job_id, [*needs, Need("logging.logEntries.create", "project")])
+    shown = view(emulator, CUSTOM_JOB, job_id)["permissions"]
+    assert shown == ["logging.logEntries.create on project", "storage.objects.get on gs://a"]
 
 
 def test_replicas_are_shown_from_queue_to_exit(emulator: Emulator) -> None:

@@ -35,7 +35,7 @@ function Job({ shown, title, scalars }) {
     <${StateAnnouncement} state=${job.state} />
     ${job.error && html`<div class="notice failed"><h2>${job.error.code === 1 ? "Cancelled" : "Error"}</h2>
       <p class="text">${reason(job.error.message)}</p><p class="muted">google.rpc code ${job.error.code}</p></div>`}
-    <${Facts} job=${job} kind=${kind} place=${shown.place} task=${shown.task} metrics=${shown.metrics} declared=${shown.declared} commands=${shown.commands} />
+    <${Facts} job=${job} kind=${kind} place=${shown.place} task=${shown.task} metrics=${shown.metrics} permissions=${shown.permissions} declared=${shown.declared} commands=${shown.commands} />
     ${study ? html`<${Study} study=${study} scalars=${scalars} isOver=${isEnded(job.state)} />` : html`<${JobScalars} path=${scalars} isOver=${isEnded(job.state)} />`}
     ${runs.length > 0 && html`<${Runs} runs=${runs} shown=${lastPart(job.name)} />`}
     ${replicas.length > 0 && html`<${Replicas} replicas=${replicas} />`}
@@ -52,7 +52,7 @@ function StateAnnouncement({ state }) {
   return html`<${Announcement} text=${state === first.current ? "" : `The job is now ${stateName(state).toLowerCase()}.`} />`;
 }
 
-function Facts({ job, kind, place, task, metrics, declared, commands }) {
+function Facts({ job, kind, place, task, metrics, permissions, declared, commands }) {
   const labels = Object.entries(job.labels ?? {});
   const measured = Object.entries(metrics);
   return html`<dl class="facts">
@@ -66,6 +66,7 @@ function Facts({ job, kind, place, task, metrics, declared, commands }) {
     ${task && html`<div class="broad"><dt>Task</dt><dd><a href=${`/jobs/${task.collection}/${task.id}`}>${task.collection}/${task.id}</a></dd></div>`}
     ${task?.model && html`<div class="broad"><dt>Model</dt><dd><code>${task.model}</code></dd></div>`}
     ${measured.length > 0 && html`<div class="broad"><dt>Metrics</dt><dd>${measured.map(([name, value]) => html`<span class="chip">${name} ${rounded(value)}</span> `)}</dd></div>`}
+    ${permissions.length > 0 && html`<div class="broad"><dt>Permissions</dt><dd>${permissions.map((each) => html`<span class="chip">${each}</span> `)}</dd></div>`}
     ${labels.length > 0 && html`<div class="broad"><dt>Labels</dt><dd>${labels.map(([name, value]) => html`<span class="chip">${name}=${value}</span> `)}</dd></div>`}
     <div class="broad"><dt>Name</dt><dd><code>${job.name}</code> <${Copy} text=${shellWord(job.name)} what="the name" /></dd></div>
     ${declared && html`<${Declaration} declared=${declared} />`}

@@ -22,13 +22,14 @@ TRAINER = "serviceAccount:team-dev@acme-dev.iam.gserviceaccount.com"
 
 
 def registered(made: Graph, member: str) -> set[tuple[str, str, str]]:
-    """Role, what it is on, and condition of all grants to a member; without those on tables and keys."""
+    """Role, what it is on, and condition of all grants to a member."""
     found = set()
     for inputs in made.inputs.values():
-        if inputs.get("member") == member and "serviceAccountId" not in inputs and "datasetId" not in inputs:
-            on = inputs.get("bucket") or inputs.get("secretId") or "project"
+        if inputs.get("member") == member and "serviceAccountId" not in inputs:
+            table = ".".join(inputs[key] for key in ("project", "datasetId", "tableId") if "tableId" in inputs)
+            on = table or inputs.get("bucket") or inputs.get("secretId") or "project"
             found.add((inputs["role"], on, inputs.get("condition", {}).get("expression", "")))
-    return {each for each in found if not each[0].startswith("roles/bigquery.")}
+    return found
 
 
 def condition(where: Any, bucket: str) -> str:
@@ -75,6 +76,10 @@ def judge(grants: Grants) -> Judge:
         ("secretmanager.versions.access", "secrets/of-vault", False),
         ("logging.logEntries.create", "project", True),
         ("aiplatform.customJobs.list", "project", True),
+        ("bigquery.tables.getData", "bq://sales.eu.orders", True),
+        ("bigquery.tables.getData", "bq://sales.eu.orders-2", False),
+        ("bigquery.tables.updateData", "bq://sales.eu.orders", False),
+        ("bigquery.jobs.create", "project", True),
     ],
 )
 def test_what_a_stack_lets_jobs_do(tmp_path: Path, permission: str, resource: str, is_granted: bool) -> None:
@@ -122,6 +127,12 @@ def test_what_a_stack_lets_jobs_do(tmp_path: Path, permission: str, resource: st
             "gs://acme.photos",
             "vertex-training:data: {acme-photos: {uri: 'gs://acme.photos/', grant: true}}",
         ),
+        (
+            {},
+            "bigquery.tables.getData",
+            "bq://sales.eu.orders",
+            "vertex-training:data: {sales-eu-orders: {uri: 'bq://sales.eu.orders', grant: true}}",
+        ),
     ],
 )
 def test_keys_grant_what_lacks(tmp_path: Path, stack: Any, permission: str, place: str, line: str) -> None:
@@ -153,6 +164,14 @@ def test_keys_grant_what_lacks(tmp_path: Path, stack: Any, permission: str, plac
             f"gcloud projects add-iam-policy-binding acme-dev --condition=None --member={TRAINER} "
             "--role=roles/logging.logWriter",
         ),
+        (
+            {},
+            "bigquery.jobs.create",
+            "project",
+            f"gcloud projects add-iam-policy-binding acme-dev --condition=None --member={TRAINER} "
+            "--role=roles/bigquery.jobUser",
+        ),
+        ({}, "bigquery.tables.create", "bq://a.b", "bigquery.tables.create on bq://a.b: no key of a stack grants it"),
         ({}, "storage.buckets.list", "project", "storage.buckets.list on the project: no key of a stack grants it"),
         (
             {},
