@@ -124,6 +124,8 @@ def test_an_update_begins_again_when_another_was_first(sdk: Any) -> None:
     sdk.init(project="local", experiment="races", experiment_tensorboard=False)
     sdk.start_run("run")
     other = sdk.ExperimentRun("run", "races")
+    with pytest.raises(exceptions.InvalidArgument, match="NaN"):  # which JSON has not
+        sdk.log_metrics({"loss": float("nan")})
     sdk.log_params({"a": 1})
     other.log_params({"b": 2})
     assert sdk.ExperimentRun("run", "races").get_params() == {"a": 1, "b": 2}

@@ -160,7 +160,7 @@ class Translation(grpc.GenericRpcHandler):  # type: ignore[misc]
             raise _Refusal(grpc.StatusCode.UNIMPLEMENTED, message)
         try:
             call = bind(data)
-        except (ValueError, DecodeError) as error:  # no path of the API, or no message
+        except (ValueError, DecodeError, json_format.Error) as error:  # no path of the API, no message, or a NaN in it
             raise _Refusal(grpc.StatusCode.INVALID_ARGUMENT, str(error)) from error
         if call.body is not None:
             headers["Content-Type"] = "application/json"

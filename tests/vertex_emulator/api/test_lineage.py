@@ -1,11 +1,15 @@
 """Metadata stores, and the contexts, executions and artifacts in them, with what connects these."""
 
+import itertools
+import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+import requests
 
-from tests.vertex_emulator.running import RunningEmulator
+from tests.vertex_emulator.running import RunningEmulator, until
 
 LOCATION = "projects/lineage/locations/us-central1"
 MISSING = "Resource not found.; Get{} is unable to find {} resource with name: {}"
@@ -273,3 +277,35 @@ def test_a_purge_tells_before_it_deletes(shared: RunningEmulator, store: str) ->
     assert (done["purgeCount"], "purgeSample" in done) == ("2", False)
     assert listed(shared, store, "artifacts") == ["file-1"]
     assert "filter; Message: is required" in message(shared, "POST", purge, {"force": True})
+
+
+def test_a_kill_loses_nothing_that_was_answered(own: RunningEmulator) -> None:
+    made = own.call("POST", f"v1/{LOCATION}/metadataStores?metadataStoreId=default", {})["response"]["name"]
+    parent = add(own, made, "context", "experiment")
+    answered: dict[str, int] = {}
+
+    def write() -> None:
+        with requests.Session() as http:
+            http.trust_env = False
+            for count in itertools.count():
+                run = f"run-{count // 3}"
+                name = f"{made}/contexts/{run}"
+                body = {"metadata": {"_metrics": {"count": count}}}
+                http.patch(f"{url}/v1/{name}?allowMissing=true", json=body).raise_for_status()
+                http.post(f"{url}/v1/{parent}:addContextChildren", json={"childContexts": [name]}).raise_for_status()
+                answered[run] = count
+
+    url = own.url
+    with ThreadPoolExecutor(1) as pool:
+        writer = pool.submit(write)
+        until(lambda: len(answered) > 20, "some runs")
+        own.end(signal.SIGKILL)
+        with pytest.raises(requests.ConnectionError):
+            writer.result()
+    own.start()
+    query = {"filter": f'parent_contexts:"{parent}"', "pageSize": 1000}
+    found = own.http.get(f"{own.url}/v1/{made}/contexts", params=query).json()["contexts"]
+    counts = {each["name"].rpartition("/")[2]: each["metadata"]["_metrics"]["count"] for each in found}
+    # What was under way may be there or not.
+    assert {run for run, count in answered.items() if counts[run] != count} <= {[*answered][-1]}
+    assert all(counts[run] - count in (0, 1) for run, count in answered.items())
