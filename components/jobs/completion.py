@@ -4,7 +4,7 @@ Jobs are polled by one list call per collection. A job that fails is reported wi
 """
 
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from math import inf
@@ -59,11 +59,9 @@ class CompletionProvider(Provider):
         try:
             results = wait(props["parent"], props["owner"], jobs, deadlines, earlier)
         except TrainingFailed as error:
-            undeclared: list[str] = []
             with suppress(VertexError):  # the failure to report is the training's
-                undeclared = _active_undeclared(props["parent"], props["owner"])
-            if undeclared:
-                raise TrainingFailed(f"{error}\n{UNDECLARED_MESSAGE.format(', '.join(undeclared))}") from error
+                if others := _others(props["parent"], props["owner"], jobs):
+                    raise TrainingFailed("\n".join([str(error), *others])) from error
             raise
         return {**props, "results": results}
 
@@ -72,24 +70,33 @@ class CompletionProvider(Provider):
         return self.read_result(id_, props, results=metrics.keep(results, props.get("results") or {}))
 
 
-def _active_undeclared(parent: str, stack: str) -> list[str]:
-    """Return the Pulumi names of the stack's active jobs that are no longer declared. Raises VertexError.
+def _others(parent: str, stack: str, waited: Iterable[str]) -> list[str]:
+    """Return what is to be said of the stack's jobs that are not among the `waited`. Raises VertexError.
 
-    Pulumi removes them at the end of a run, unless something has failed before.
+    Pulumi removes those that are no longer declared at the end of a run, unless something has failed before.
     """
     ledgers = covering(stack)
     if not ledgers:
         return []
     api = target.resolve(parent)
     declared = {ledger.mark(name) for ledger in ledgers for name in ledger.names | ledger.kept_names}
-    undeclared = set()
+    told = {ledger.mark(name) for ledger in ledgers for name in waited}
+    undeclared, newest = set(), dict[str, JobJson]()
     for kind in KINDS.values():
         for job in api.client.find(kind, api.parent, stack_filter(stack)):
             mark = job["labels"].get(MARK_LABEL, "")
-            is_ours = mark.startswith(tuple(f"{ledger.id}-" for ledger in ledgers))
-            if is_ours and mark not in declared and job["state"] not in TERMINAL_STATES:
-                undeclared.add(str(job["labels"][NAME_LABEL]))
-    return sorted(undeclared)
+            if mark in declared - told:
+                name = str(job["labels"][NAME_LABEL])
+                newest[name] = max(newest.get(name, job), job, key=lambda each: str(each.get("createTime")))
+            elif mark not in told and mark.startswith(tuple(f"{ledger.id}-" for ledger in ledgers)):
+                undeclared |= set() if _has_ended(job) else {str(job["labels"][NAME_LABEL])}
+    active = sorted(name for name, job in newest.items() if not _has_ended(job))
+    failed = sorted(name for name, job in newest.items() if _has_failed(job))
+    return [
+        *([f"other jobs of the stack that have failed: {join_names(failed)}"] if failed else []),
+        *([f"other jobs of the stack that still run: {join_names(active)}"] if active else []),
+        *([UNDECLARED_MESSAGE.format(", ".join(sorted(undeclared)))] if undeclared else []),
+    ]
 
 
 def wait(

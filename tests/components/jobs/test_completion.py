@@ -434,9 +434,24 @@ def test_a_failure_names_running_undeclared_jobs(api: FakeClient) -> None:
     )
 
 
+def test_a_failure_tells_of_jobs_that_others_wait_for(api: FakeClient) -> None:
+    add(api, "JOB_STATE_FAILED")
+    cover(LedgerRecord("led", "acme/team/dev", frozenset({"digits", "a", "b", "c", "d"}), frozenset()))
+    runs = [("a", "FAILED"), ("a", "RUNNING"), ("b", "RUNNING"), ("b", "FAILED"), ("c", "SUCCEEDED"), ("d", "QUEUED")]
+    for number, (name, state) in enumerate([("digits", "RUNNING"), *runs], 2):
+        marked = {**LABELS, "pulumi_name": name, "pulumi_mark": mark("led", name)}
+        api.add(TRAIN.replace("/1", f"/{number}"), labels=marked, state=f"JOB_STATE_{state}")
+    with pytest.raises(TrainingFailed) as failure:
+        provider.create(INPUTS)
+    assert str(failure.value).splitlines()[-2:] == [
+        "other jobs of the stack that have failed: b",
+        "other jobs of the stack that still run: a, d",
+    ]
+
+
 def test_a_failure_survives_an_unreadable_job_list(api: FakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
     add(api, "JOB_STATE_FAILED")
-    monkeypatch.setattr(completion, "_active_undeclared", raising(Unavailable("no answer")))
+    monkeypatch.setattr(completion, "_others", raising(Unavailable("no answer")))
     with pytest.raises(TrainingFailed, match=r"^digits failed"):
         provider.create(INPUTS)
 
