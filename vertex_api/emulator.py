@@ -22,7 +22,7 @@ IDENTITIES = "identity.json"
 GRANTS = "grants.json"
 """The file that says what jobs may do: `{PROJECT: {account: EMAIL, enforce: BOOL, rules: [RULE]}}`.
 
-A RULE grants `permissions`, which may have wildcards, on the resources `at`, and on those whose names begin with one of
+A RULE grants `permissions`, which may end with `*`, on the resources `at`, and on those whose names begin with one of
 `below` and with none of `but`. Resources are `gs://BUCKET`, `gs://BUCKET/OBJECT`, `secrets/NAME` and `project`.
 """
 FETCHED = "fetched"

@@ -70,9 +70,13 @@ def touched(buckets: Path, since: int, until: int) -> dict[str, list[Touch]]:
 
 
 def permissions(files: Mapping[str, Iterable[Touch]]) -> Iterator[tuple[str, str]]:
-    """Yield what an account needs to touch files of buckets below `/gcs`, as permissions and `gs://BUCKET/OBJECT`."""
+    """Yield what an account needs to touch files of buckets below `/gcs`, as permissions and `gs://BUCKET/OBJECT`.
+
+    One file stands for all of its folder.
+    """
     for bucket, each in files.items():
-        for name, is_written in each:
+        folders = {(name.rpartition("/")[0], is_written): name for name, is_written in each}
+        for (_, is_written), name in folders.items():
             yield f"storage.objects.{'create' if is_written else 'get'}", f"gs://{bucket}/{name}"
 
 

@@ -8,9 +8,8 @@ IAM", Cloud Logging's "Access control with IAM", BigQuery's "IAM roles and permi
 import json
 import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -149,26 +148,38 @@ def _of_bigquery(method: str, found: re.Match[str], project_number: str) -> Iter
         yield f"bigquery.datasets.{_OF_BUCKETS.get(method, 'get')}", f"bq://{project}.{dataset}"
 
 
+class Rule:
+    """A rule of `vertex_api.emulator.GRANTS`."""
+
+    def __init__(self, said: Mapping[str, Any]) -> None:
+        self._names = frozenset(said["permissions"])
+        self._prefixes = tuple(each[:-1] for each in said["permissions"] if each.endswith("*"))
+        self._at = frozenset(said.get("at", ()))
+        self._below, self._but = tuple(said.get("below", ())), tuple(said.get("but", ()))
+
+    def grants(self, permission: str, resource: str) -> bool:
+        """Return whether it grants a permission on a resource."""
+        if permission not in self._names and not permission.startswith(self._prefixes):
+            return False
+        return resource in self._at or (resource.startswith(self._below) and not resource.startswith(self._but))
+
+
 @dataclass(frozen=True)
 class Grants:
-    """What a stack grants the account that its jobs run as: `rules` as `vertex_api.emulator.GRANTS` has them."""
+    """What a stack grants the account that its jobs run as."""
 
     account: str
     is_enforced: bool
-    rules: list[Mapping[str, Any]]
+    rules: Sequence[Rule]
+
+    @classmethod
+    def parse(cls, said: Mapping[str, Any]) -> "Grants":
+        """Return what a value of `vertex_api.emulator.GRANTS` says."""
+        return cls(said["account"], said["enforce"], [Rule(each) for each in said["rules"]])
 
     def has(self, permission: str, resource: str) -> bool:
         """Return whether a permission on a resource is granted."""
-        return any(_names(rule, permission) and _is_in(rule, resource) for rule in self.rules)
-
-
-def _names(rule: Mapping[str, Any], permission: str) -> bool:
-    return any(fnmatchcase(permission, each) for each in rule["permissions"])
-
-
-def _is_in(rule: Mapping[str, Any], resource: str) -> bool:
-    below, but = tuple(rule.get("below", ())), tuple(rule.get("but", ()))
-    return resource in rule.get("at", ()) or (resource.startswith(below) and not resource.startswith(but))
+        return any(rule.grants(permission, resource) for rule in self.rules)
 
 
 @dataclass
@@ -178,18 +189,21 @@ class Permissions:
     database: Database
     file: Path
     _known: dict[str, set[Need]] = field(default_factory=dict)
+    _read: tuple[tuple[int, ...], dict[str, Grants]] = field(default_factory=lambda: ((), {}))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def grants(self, job: Job) -> Grants | None:
         """Return what is granted to a job; None where nobody has said it."""
         try:
-            projects = json.loads(self.file.read_text())
+            found = self.file.stat()
         except FileNotFoundError:
             return None
-        for project, said in projects.items():
-            if names.project_number(project) == job.location.project_number:
-                return Grants(said["account"], said["enforce"], said["rules"])
-        return None
+        version = found.st_ino, found.st_mtime_ns, found.st_size
+        if self._read[0] != version:
+            projects = json.loads(self.file.read_text())
+            by_number = {names.project_number(project): Grants.parse(said) for project, said in projects.items()}
+            self._read = version, by_number
+        return self._read[1].get(job.location.project_number)
 
     def require(self, job: Job, permission: str, resource: str, place: str = "") -> None:
         """Note that a job needs a permission, on a resource that a refusal calls `place`.

@@ -92,5 +92,10 @@ def test_code_for_the_cloud_runs_as_it_is(shared: RunningEmulator, bigquery: Ser
     assert shared.get(job)["state"] == "JOB_STATE_RUNNING"
     reply = shared.http.get(found["url"], headers={"Authorization": f"Bearer {found['token']}"})
     assert (reply.status_code, reply.json()["error"]["status"]) == (401, "UNAUTHENTICATED")
+    expected = {f"storage.objects.{each}" for each in ("create on gs://home", "list on gs://home")}
+    expected |= {"logging.logEntries.create on project", "aiplatform.customJobs.list on project"}
+    expected.add("storage.objects.get on gs://vertex_emulator")  # what the path is to Cloud Storage's XML API
+    needed = shared.call("GET", f"vertex_emulator/jobs/{job.rpartition('/')[2]}/usage")["permissions"]
+    assert {f"{each['permission']} on {each['resource']}" for each in needed} == expected
     (shared.data / "gcs" / "home" / "end").touch()
     assert shared.ended(job)["state"] == "JOB_STATE_SUCCEEDED"

@@ -12,6 +12,7 @@ from vertex_training.targets.gcp.storage import inside
 from tests.components.targets.gcp.graph import Graph, graph
 from tests.components.targets.gcp.test_foundation import GRANTED, JOBS, STACKS, settings
 from vertex_emulator.inside.permissions import Grants as Judge
+from vertex_emulator.inside.permissions import Rule
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 FOLDERS: list[dict[str, Any]] = [
@@ -54,7 +55,7 @@ def test_grants_are_what_the_program_registers(tmp_path: Path, monkeypatch: pyte
 
 
 def judge(grants: Grants) -> Judge:
-    return Judge(grants.account, True, [each.rule for each in grants])
+    return Judge(grants.account, True, [Rule(each.rule) for each in grants])
 
 
 @pytest.mark.parametrize(
@@ -188,7 +189,7 @@ def test_what_no_key_grants_is_said(tmp_path: Path, stack: Any, permission: str,
 
 def test_a_bucket_at_home_is_granted_as_the_stack_s(tmp_path: Path) -> None:
     known = Grants(settings(tmp_path, bucket={"writableFolders": ["checkpoints"]}))
-    home = Judge("", True, [each.moved("home").rule for each in known if each.on == known.bucket])
+    home = Judge("", True, [Rule(each.moved("home").rule) for each in known if each.on == known.bucket])
     for folder in ("checkpoints/", "team/dev/", "team/"):
         assert home.has("storage.objects.create", f"gs://home/{folder}"), folder
     assert home.has("storage.objects.get", "gs://home/a") and home.has("storage.buckets.get", "gs://home")
