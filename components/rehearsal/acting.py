@@ -17,6 +17,7 @@ from ..data.listing import BUCKET
 from ..data.lock import Data
 from ..own import DATA_VARIABLE
 from ..plan.training import Training
+from ..runtime import emulator
 from ..runtime.acting import ActingRefused, require_own_code, require_token
 from ..settings.entries import SECTIONS
 from ..settings.offline import StackFile
@@ -70,6 +71,15 @@ class Actor:
                 )
         for account in {self.account_of(each.job): None for each in trainings}:
             require_token(f"{_OPTION} {self.kind}", self._acting(account))
+
+    def require_door(self) -> None:
+        """Raise ActingRefused where containers of the present emulator are not led to it, before a job is begun."""
+        status = emulator.request("GET", "status", None, _OPTION) or {}
+        if obstacle := status.get("obstacle"):
+            raise ActingRefused(
+                f"{_OPTION} cannot work here, because no name of Google's leads containers to the emulator: {obstacle} "
+                "(`vertex-training docs google`)"
+            )
 
     def account_of(self, job: Job) -> str:
         """Return the account that a job acts as, "" for who is logged in here."""

@@ -307,6 +307,8 @@ class Runner:
         emulator.replace_secrets(settings.project, self._source.secrets)
         emulator.replace_stand_ins(settings.project, settings.emulator.get("endpoints", {}))
         api = target.resolve(LOCAL_PREFIX + location_name(settings.project, settings.region))
+        if self._source.actor:
+            self._source.actor.require_door()
         job, shown = self._submitted(settings, training, place)
         buckets = {uri.removeprefix("gs://").partition("/")[0] for uri in named(job.job_spec["workerPoolSpecs"])}
         if actor := self._source.actor:

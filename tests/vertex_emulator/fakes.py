@@ -83,6 +83,7 @@ class Machine:
     started: Counter[tuple[str, Replica]] = field(default_factory=Counter)
     most_at_once: int = 0
     signals: list[str] = field(default_factory=list)
+    obstacle: str | None = None
 
     def ping(self) -> None:
         self._reach()

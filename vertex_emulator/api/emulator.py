@@ -58,6 +58,7 @@ class EmulatorService:
             "unfinished": active,
             "replicas": {"running": slots, "capacity": self.capacity},
             "network": self.executor.describe_networks(),
+            "obstacle": self.executor.obstacle,
             "schedules": {"active": schedules.get(False, 0), "paused": schedules.get(True, 0), "clock": clock},
             "faults": [{"remaining": count, "fault": fault.to_json()} for count, fault in faults],
         }

@@ -185,6 +185,11 @@ class Executor:
         stream: streams.ExecStream = self._call(lambda client: streams.open_port(client, name, port, ready_socket))
         return stream
 
+    @property
+    def obstacle(self) -> str | None:
+        """Why containers are not led to the emulator by names, None if they are; as far as that is known."""
+        return self._firewall.obstacle
+
     def describe_networks(self) -> str:
         """Say in one line what containers reach."""
         obstacle = self._firewall.obstacle

@@ -103,6 +103,22 @@ def test_what_is_refused_is_so_before_anything_runs(
     assert said("--as", "user").startswith("--as: this CI does not say whether the code is a fork's")
 
 
+@pytest.mark.usefixtures("google")
+def test_where_names_lead_nowhere_nothing_is_built(project: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    project("  train: " + job("pass"))
+    asked: list[str] = []
+
+    def answer(method: str, path: str, body: object, prefix: str) -> dict[str, object]:
+        asked.append(f"{prefix}: {method} {path}")
+        return {"obstacle": "the emulator does not run as root" if len(asked) == 1 else None}
+
+    monkeypatch.setattr("vertex_training.runtime.emulator.request", answer)
+    with pytest.raises(ComponentError, match=r"^--as cannot work here, because .*: the emulator does not run as root"):
+        actor("user", "dev").require_door()
+    actor("user", "dev").require_door()
+    assert asked == ["--as: GET status"] * 2
+
+
 def test_buckets_are_google_s_if_it_says_so(
     project: Write, google: GoogleApisStandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,7 +243,7 @@ def test_a_job_acts_and_holds_no_token(
     watch.join()
     shown = "".join(capfd.readouterr())
     if os.geteuid() != 0:
-        assert code == 1 and "--as cannot work here, because" in shown
+        assert code == 2 and "--as cannot work here, because" in shown
         return
     assert code == 0, shown
     (found,) = (json.loads(line[line.index("{") :]) for line in shown.splitlines() if '"bigquery"' in line)

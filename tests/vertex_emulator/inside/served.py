@@ -41,7 +41,6 @@ class Network(Machine):
     clock: Clock = field(default_factory=Clock)
     caller: tuple[str, Replica] | None = None
     led: dict[str, dict[int, int]] = field(default_factory=dict)
-    obstacle: str | None = None
 
     def gateway(self) -> str:
         return "127.0.0.1"
