@@ -37,9 +37,12 @@ _log = logging.getLogger("vertex_emulator.storage")
 
 
 def checked_query(request: Request, allowed: Iterable[str] = ()) -> Mapping[str, str]:
-    """Return the query. Raises ApiError for a parameter that the method does not have."""
-    for name in request.query_params:
-        if name not in _SYSTEM_PARAMETERS and name not in allowed:
+    """Return the query. Raises ApiError for a parameter that the method does not have.
+
+    One without a value says nothing: Go's client sends those that its caller has not set.
+    """
+    for name, value in request.query_params.items():
+        if value not in {"", "false"} and name not in _SYSTEM_PARAMETERS and name not in allowed:
             message = f'This emulator\'s Cloud Storage does not know the query parameter "{name}" here.'
             raise ApiError("INVALID_ARGUMENT", message, [(name, "unknown query parameter")])
     return request.query_params

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from io import FileIO
-from itertools import islice
+from itertools import dropwhile, islice, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ MAX_PAGE_SIZE = 1000
 _NUMBER = re.compile("[0-9]{1,10}")
 _OBJECT_PARAMETERS = {"generation", *PRECONDITIONS}
 # An object has one version here, and folders are listed as prefixes anyway.
+_OFFSETS = ("startOffset", "endOffset")
 _IGNORED_PARAMETERS = {"versions", "includeFoldersAsPrefixes"}
 # Sorts after every name that starts with the same text, so that a page can continue after a prefix.
 _AFTER_PREFIX = "\U0010ffff"
@@ -159,11 +160,13 @@ class ObjectRoutes:
 
     def _page(self, request: Request) -> tuple[Sequence[StoredObject], Sequence[str], str]:
         """Return the objects and prefixes of a page, and the token of the next one, "" for the last."""
-        allowed = {"prefix", "delimiter", "maxResults", "pageToken", *_IGNORED_PARAMETERS}
+        allowed = {"prefix", "delimiter", "maxResults", "pageToken", *_OFFSETS, *_IGNORED_PARAMETERS}
         query = messages.checked_query(request, allowed)
         bucket, prefix, delimiter = request.path_params["bucket"], query.get("prefix", ""), query.get("delimiter", "")
         after, size = _last_name(query.get("pageToken", "")), _page_size(query)
-        names = self.objects.names(bucket, prefix, after, folders_as_prefixes=delimiter == "/")
+        start, end = (query.get(name, "") for name in _OFFSETS)
+        names = self.objects.names(bucket, prefix, after, folders_as_prefixes=delimiter == "/" and not (start or end))
+        names = takewhile(lambda name: not end or name < end, dropwhile(lambda name: name < start, names))
         page = list(islice(_group(names, prefix, delimiter), size + 1))
         token = ""
         if len(page) > size:

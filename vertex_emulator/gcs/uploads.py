@@ -30,7 +30,8 @@ _RECORD = ".json"
 _ID = re.compile(r"[0-9a-f]{32}")
 _HASH_FIELDS = {"md5": "md5Hash", "crc32c": "crc32c"}
 _EXPECTED = (*_HASH_FIELDS.values(), *PRECONDITIONS)
-_RANGE = re.compile(r"bytes (?:([0-9]{1,19})-([0-9]{1,19})|\*)/([0-9]{1,19}|\*)")
+_RANGE = re.compile(r"bytes (?:([0-9]{1,19})-([0-9]{1,19}|\*)|\*)/([0-9]{1,19}|\*)")
+"""Node's client sends `0-*/*` for a stream: all that comes, to its end."""
 
 
 @dataclass(frozen=True)

@@ -185,6 +185,11 @@ class Door:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request of a container: the ASGI application."""
         request = Request(scope, receive)
+        if scope["path"].startswith("/b/") and not request.headers.get("host", "").endswith(".googleapis.com"):
+            # Node's client takes STORAGE_EMULATOR_HOST for the whole address of the API.
+            whole = {"path": f"/storage/v1{scope['path']}", "raw_path": b"/storage/v1" + scope["raw_path"]}
+            scope = {**scope, **whole}
+            request = Request(scope, receive)
         try:
             answer = await self._answer(request)
         except ApiError as error:

@@ -198,6 +198,32 @@ def test_bad_upload_is_rejected_with_reason(client: ServedStorage, root: Path, p
     assert list((root / "uploads").iterdir()) == []
 
 
+def test_a_list_takes_what_go_sends(client: ServedStorage) -> None:
+    for name in ("a", "b/1", "b/2", "c"):
+        assert client.ask("POST", f"{URL}?uploadType=media&name={name}", data=b"x").status_code == 200
+
+    def listed(query: str) -> dict[str, Any]:
+        reply = client.ask("GET", f"{URL.removeprefix('/upload')}?{query}")
+        assert reply.status_code == 200, reply.text
+        return {**reply.json(), "names": [each["name"] for each in reply.json().get("items", ())]}
+
+    unset = "startOffset=&endOffset=&matchGlob=&includeTrailingDelimiter=false&softDeleted=false"
+    assert listed(unset)["names"] == ["a", "b/1", "b/2", "c"]
+    assert listed("startOffset=b&endOffset=b/2")["names"] == ["b/1"]
+    offset = listed("delimiter=/&startOffset=b/2")
+    assert (offset["names"], offset["prefixes"]) == (["c"], ["b/"])
+    assert client.ask("GET", f"{URL.removeprefix('/upload')}?matchGlob=*").status_code == 400
+
+
+def test_a_stream_of_unknown_length_ends_an_upload(client: ServedStorage, root: Path) -> None:
+    url = begun(client)
+    reply = client.ask("PUT", url, data=b"42", headers={"content-range": "bytes 0-*/*"})
+    assert (reply.status_code, reply.json()["size"]) == (200, "2")
+    # Of a known length, it ends there.
+    reply = client.ask("PUT", begun(client), data=b"42", headers={"content-range": "bytes 0-*/3"})
+    assert (reply.status_code, reply.headers["range"]) == (308, "bytes=0-1")
+
+
 @pytest.mark.parametrize("header", ["bytes 5", "0-4/5", "bytes 0-4", "bytes x-y/z", f"bytes 0-4/{'9' * 5000}"])
 def test_a_range_that_is_none_is_refused(client: ServedStorage, header: str) -> None:
     reply = client.ask("PUT", begun(client), data=b"x", headers={"content-range": header})

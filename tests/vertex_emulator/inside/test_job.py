@@ -45,6 +45,7 @@ with open(f"/gcs/{bucket}/model/model.txt") as file:
 with open(f"/gcs/{bucket}/written", "w") as file:
     file.write("by the mount")
 listed = json.loads(ask(f"{storage}/storage/v1/b/{bucket}/o", **bearer))["items"]
+assert json.loads(ask(f"{storage}/b/{bucket}/o", **bearer))["items"] == listed, "by Node's path"
 entries = {"entries": [{"textPayload": "a line of Cloud Logging", "severity": "WARNING"}]}
 ask(f"{storage}/v2/entries:write", json.dumps(entries).encode(), Content_Type="application/json", **bearer)
 jobs = json.loads(ask(f"{storage}/v1/projects/my-project/locations/us-central1/customJobs", **bearer))["customJobs"]
