@@ -27,8 +27,8 @@ _JOBS_AT_ONCE = 100  # so that requests in between do not wait long
 class PruneReport:
     """What was removed, or would be. `jobs` are without those of trials; sizes are in bytes.
 
-    `kept_outputs` are the URIs of output folders to which a model or another job refers. `fetched` are objects of
-    Google's that no run has used for as long.
+    `kept_outputs` are the URIs of output folders to which a model, an artifact or another job refers. `fetched` are
+    objects of Google's that no run has used for as long.
     """
 
     jobs: int
@@ -52,9 +52,9 @@ def prune_jobs(
 ) -> PruneReport:
     """Remove jobs that ended before `before_ns` (since 1970) with trials, logs and messages, and operations as old.
 
-    Models stay. So do jobs that have not ended, and the job of a pipeline until the pipeline goes too. Output folders
-    go with `removes_outputs`, unless a model or a remaining job refers to them. `on_deleted` gets the id of each job
-    that is gone, trials' jobs too. A dry run removes nothing and reports the same.
+    Models and experiments stay. So do jobs that have not ended, and the job of a pipeline until the pipeline goes too.
+    Output folders go with `removes_outputs`, unless a model, an artifact or a remaining job refers to them. `on_deleted`
+    gets the id of each job that is gone, trials' jobs too. A dry run removes nothing and reports the same.
     """
     with database.read() as transaction:
         job_ids = transaction.jobs.old(before_ns)

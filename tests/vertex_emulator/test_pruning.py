@@ -111,18 +111,25 @@ def test_pruned_pipelines_leave_their_models(emulator: Emulator) -> None:
 
 
 def test_outputs_stay_unless_asked_and_unreferenced(emulator: Emulator) -> None:
-    used, unused = output(emulator, "used"), output(emulator, "unused")
-    for name in ("used", "unused"):
+    used, recorded, unused = (output(emulator, name) for name in ("used", "recorded", "unused"))
+    for name in ("used", "recorded", "unused"):
         submit(emulator, spec(name))
     emulator.run()
+    with emulator.database.write() as transaction:
+        store = f"{LOCATION.name}/metadataStores/default"
+        transaction.lineage.add(f"{store}/artifacts/model", {"uri": "gs://runs/recorded/weights"})
     emulator.machine.clock.advance(2 * DAY)
     submit(emulator, spec("next", args=["--from=/gcs/runs/used/weights"]))
     dry = prune(emulator, outputs=True, dry_run=True)
     assert (used / "weights").exists() and (unused / "weights").exists()
     report = prune(emulator, outputs=True)
-    assert (report.objects, report.object_bytes, report.kept_outputs) == (1, 5, ["gs://runs/used"])
+    assert (report.objects, report.object_bytes, report.kept_outputs) == (
+        1,
+        5,
+        ["gs://runs/recorded", "gs://runs/used"],
+    )
     assert dry == report
-    assert (used / "weights").exists() and not unused.exists()
+    assert (used / "weights").exists() and (recorded / "weights").exists() and not unused.exists()
     assert emulator.data.database.exists()  # to which a link in the folder led
 
 

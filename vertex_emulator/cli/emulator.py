@@ -356,7 +356,7 @@ def prune(root: Path, age_seconds: int, outputs: bool, is_dry_run: bool, as_json
         verb = "would remove" if is_dry_run else "removed"
         yield f"{verb} {report.fetched} objects that runs have fetched ({report.fetched_bytes} bytes)"
     for uri in report.kept_outputs:
-        yield f"{'would keep' if is_dry_run else 'kept'} {uri}, to which a model or another job refers"
+        yield f"{'would keep' if is_dry_run else 'kept'} {uri}, to which a model, an artifact or another job refers"
 
 
 def reset(root: Path) -> str:

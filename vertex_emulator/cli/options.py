@@ -431,7 +431,7 @@ examples:
     prune.add_argument(
         "--older-than", type=_age, required=True, metavar="AGE", help="7d, 12h, 30m or 0s since their end"
     )
-    outputs = "remove their base output directories too, unless a model or another job refers to them"
+    outputs = "remove their base output directories too, unless a model, an artifact or another job refers to them"
     prune.add_argument("--outputs", action="store_true", help=outputs)
     prune.add_argument("--dry-run", action="store_true", help="remove nothing, and print what would be removed")
     _add_json(prune, "print a JSON object")

@@ -1,5 +1,5 @@
 // The experiments; and one of them: its runs in a table that its headings sort, those that the reader compares, and their curves.
-import { Badge, Commands, html, Moment, useEffect, useMemo, useState, Wide } from "./ui.js";
+import { Badge, Commands, html, Moment, useEffect, useMemo, useRef, useState, Wide } from "./ui.js";
 import { lineColour, MOST_LINE_COLOURS, useScheme } from "./colours.js";
 import { ScalarChart } from "./scalar-chart.js";
 import { Heading, sorted } from "./trials-table.js";
@@ -12,9 +12,15 @@ const AGAIN_MILLISECONDS = 5000; // what programs record changes no job, of whic
 const HEIGHT = 200;
 const KINDS = [["params", "parameter"], ["metrics", "metric"], ["series", "last value"]];
 
-/** A resource that is asked for again and again: `[data, error, refresh]`. */
+/** A resource that is asked for again and again: `[data, error, refresh]`. Equal answers are one object, so that nothing is drawn anew for them. */
 function useFresh(path) {
-  const [data, error, refresh] = useResource(path);
+  const [latest, error, refresh] = useResource(path);
+  const kept = useRef({ text: "", data: null });
+  const data = useMemo(() => {
+    const text = JSON.stringify(latest);
+    if (text !== kept.current.text) kept.current = { text, data: latest };
+    return kept.current.data;
+  }, [latest]);
   useEffect(() => {
     refresh();
     const timer = setInterval(() => document.hidden || refresh(), AGAIN_MILLISECONDS);
