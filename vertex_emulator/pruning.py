@@ -53,8 +53,8 @@ def prune_jobs(
     """Remove jobs that ended before `before_ns` (since 1970) with trials, logs and messages, and operations as old.
 
     Models and experiments stay. So do jobs that have not ended, and the job of a pipeline until the pipeline goes too.
-    Output folders go with `removes_outputs`, unless a model, an artifact or a remaining job refers to them. `on_deleted`
-    gets the id of each job that is gone, trials' jobs too. A dry run removes nothing and reports the same.
+    Output folders go with `removes_outputs`, unless a model, an artifact or a remaining job refers to them.
+    `on_deleted` gets the id of each job that is gone, trials' jobs too. A dry run removes nothing and reports the same.
     """
     with database.read() as transaction:
         job_ids = transaction.jobs.old(before_ns)
