@@ -12,13 +12,13 @@ from vertex_emulator.api.emulator import EmulatorService
 from vertex_emulator.api.faults import RequestFaults
 from vertex_emulator.database.records import Replica
 from vertex_emulator.errors import ApiError
+from vertex_emulator.inside.permissions import Permissions
 
 
 def service(emulator: Emulator) -> EmulatorService:
-    faults = RequestFaults(emulator.database)
-    return EmulatorService(
-        emulator.database, emulator.machine, emulator.data, emulator.capacity, faults, emulator.scheduler.wake
-    )
+    database, data, wake = emulator.database, emulator.data, emulator.scheduler.wake
+    faults, permissions = RequestFaults(database), Permissions(database, data.grants)
+    return EmulatorService(database, emulator.machine, data, emulator.capacity, faults, wake, permissions)
 
 
 def test_a_fault_of_no_known_job_says_so(emulator: Emulator) -> None:
