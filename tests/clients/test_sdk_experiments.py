@@ -79,7 +79,7 @@ def test_a_notebook_keeps_the_record_of_its_runs(sdk: Any) -> None:
     (shown,) = sdk.ExperimentRun("run-1", "digits").get_classification_metrics()
     assert (shown["labels"], shown["matrix"], shown["display_name"]) == (["no", "yes"], [[3, 1], [0, 4]], "confusion")
 
-    sdk.init(experiment="digits")  # another notebook goes on
+    sdk.init(project="local", experiment="digits")  # another notebook goes on
     with sdk.start_run("run-1", resume=True) as resumed:
         assert (resumed.get_params()["optimizer"], resumed.get_state()) == ("sgd", "RUNNING")
         sdk.log_metrics({"accuracy": 0.75})

@@ -154,3 +154,16 @@ def test_the_file_keeps_nothing_of_it(database: Database, tmp_path: Path) -> Non
     with sqlite3.connect(tmp_path / "emulator.db") as connection:
         assert connection.execute("SELECT count(*) FROM sqlite_master WHERE type = 'trigger'").fetchone() == (0,)
     connection.close()
+
+
+def test_changes_within_a_millisecond_have_their_etags(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vertex_emulator.database.lineage.now_ns", lambda: 10**18)
+    with database.write() as transaction:
+        node = transaction.lineage.add("projects/1/locations/r/metadataStores/default", {})
+        assert node is not None
+        etags = [int(node.etag)]
+        for count in range(3):
+            node = transaction.lineage.set_spec(node, {"description": str(count)})
+            etags.append(int(node.etag))
+        assert transaction.lineage.get(node.name) == node
+    assert etags == [10**12 + count for count in range(4)]
