@@ -53,8 +53,8 @@ def job(shared: RunningEmulator) -> str:
 def test_stops_come_in_reading_order(shared: RunningEmulator, visit: Visit, job: str) -> None:
     page = visit(f"{shared.url}/?text={job.rpartition('/')[2]}")
     expect(page.get_by_role("row", name="reached by keyboard")).to_be_visible()
-    names = [press(page, "Tab") for _ in range(8)]
-    views = ["Jobs", "Schedules", "Files"]
+    names = [press(page, "Tab") for _ in range(9)]
+    views = ["Jobs", "Experiments", "Schedules", "Files"]
     assert names == ["Skip to content", "Vertex training", *views, "search", "radio", "reached by keyboard"]
     page.keyboard.press("Shift+Tab")
     page.keyboard.press("ArrowRight")
