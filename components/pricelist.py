@@ -6,6 +6,7 @@ import tempfile
 from argparse import Namespace
 from datetime import date
 from pathlib import Path
+from shlex import quote
 
 from vertex_api import credentials
 from vertex_api.estimates import prices
@@ -90,5 +91,5 @@ def update(file: Path) -> int:
     priced, pairs = catalog.coverage(Prices.parse(text))
     print(f"{file}: {len(new):,} prices, {added:,} of them new and {changed:,} changed")  # noqa: T201
     print(f"{priced:,} of {pairs:,} pairs of a machine type and a region have prices of their own")  # noqa: T201
-    print(f"export {VARIABLE}={file.absolute()}")  # noqa: T201
+    print(f"export {VARIABLE}={quote(str(file.absolute()))}")  # noqa: T201
     return 0

@@ -131,8 +131,9 @@ def test_a_comment_is_data(review: str | None, name: str, tmp_path: Path) -> Non
         assert len(sent.read_bytes()) <= 60_010 and not any(line.lstrip().startswith(b"/") for line in lines)
 
 
-def test_gitlab_s_steps_write_workload_identity_credentials(tmp_path: Path) -> None:
-    script = recipes.gitlab_script("dev").replace("/tmp/", f"{tmp_path}/")
+def test_gitlab_s_steps_write_workload_identity_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    script = recipes.gitlab_script("dev").replace("/tmp/", "")
     variables = {"GOOGLE_TOKEN": TOKEN, "WORKLOAD_IDENTITY_PROVIDER": PROVIDER, "DEPLOYER": DEPLOYER}
     log_in = script[: script.index("pulumi install")] + '\nprintf %s "$GOOGLE_APPLICATION_CREDENTIALS"'
     done = subprocess.run(

@@ -230,6 +230,10 @@ def wants_debug(arguments: Sequence[str]) -> bool:
     return any(_DEBUG_OPTION.match(argument) for argument in arguments)
 
 
+_PULUMI = re.compile(r"(?:/(?:[^ ]| (?!/))*/)?pulumi(?: |$)")
+"""The program of a line of `ps`, whose path may have spaces; a space before a slash is the next argument's."""
+
+
 def pulumi_arguments(pid: int) -> list[str] | None:
     """Return the arguments of the `pulumi` that started the process `pid`; None if none can be found."""
     for _ in range(_MAX_ANCESTORS):
@@ -250,8 +254,10 @@ def _parent(pid: int) -> tuple[int, list[str]]:
         parent = (process / "stat").read_text().rpartition(")")[2].split()[1]
         return int(parent), (process / "cmdline").read_text().rstrip("\0").split("\0")
     command = ["ps", "-ww", "-o", "ppid=", "-o", "args=", "-p", str(pid)]
-    parent, *arguments = subprocess.run(command, check=True, capture_output=True, text=True, timeout=5).stdout.split()
-    return int(parent), arguments
+    shown = subprocess.run(command, check=True, capture_output=True, text=True, timeout=5).stdout.strip()
+    parent, _, line = shown.partition(" ")
+    found = _PULUMI.match(line.strip())
+    return int(parent), ["pulumi", *line.strip()[found.end() :].split()] if found else []
 
 
 GCP_PACKAGES = (

@@ -302,7 +302,7 @@ def test_missing_credentials_name_the_login_command(team_project: Path, monkeypa
 
 def test_an_unwritable_folder_is_one_line(team_project: Path) -> None:
     (team_project / ".emulator").touch()
-    with pytest.raises(UploadFailed, match=r"^gs://team-dev/\S+ cannot be written to \S+: Not a directory$"):
+    with pytest.raises(UploadFailed, match=r"^gs://team-dev/\S+ cannot be written to .+: Not a directory$"):
         PROVIDER.create(props(team_project, LOCAL_PREFIX))
 
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from shlex import quote, split
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -24,7 +25,7 @@ from vertex_api.estimates.prices import FILE, VARIABLE, PricesUnusable, filed_pr
 
 
 def printed(line: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    assert cli.main(line.split()) == 0
+    assert cli.main(split(line)) == 0
     return capsys.readouterr().out.splitlines()
 
 
@@ -120,9 +121,9 @@ def test_an_update_prices_all_machines_in_all_regions(
     billing: Catalog, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "prices.json"
-    count, pairs, export = printed(f"prices --update {file}", capsys)
+    count, pairs, export = printed(f"prices --update {quote(str(file))}", capsys)
     assert pairs == "4,595 of 4,914 pairs of a machine type and a region have prices of their own"
-    assert count.startswith(f"{file}: ") and export == f"export {VARIABLE}={file}"
+    assert count.startswith(f"{file}: ") and export == f"export {VARIABLE}={quote(str(file))}"
     assert {each["currencyCode"][0] for each in billing.asked} == {"USD"}
     assert {each["pageSize"][0] for each in billing.asked} == {"5000"}
     assert len([each for each in billing.asked if "pageToken" in each]) > 4
@@ -131,7 +132,7 @@ def test_an_update_prices_all_machines_in_all_regions(
     assert price.split()[3] == "0.00115" and "Cloud Billing Catalog API" in source
     assert printed("prices --name TPU_V3 --region us-central1", capsys)[0].split()[3] == "9.2"
     assert filed_prices().find("vcpu", "N1", "me-west1")
-    again, *_ = printed(f"prices --update {file}", capsys)
+    again, *_ = printed(f"prices --update {quote(str(file))}", capsys)
     assert again.endswith(", 0 of them new and 0 changed")
 
 
