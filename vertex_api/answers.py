@@ -230,7 +230,9 @@ def _shorten(error: Any) -> str:
 
 def _address(error: Any) -> str:
     request = getattr(error, "request", None)
-    return "/".join(request.url.split("/")[:3]) if request is not None else "the API"
+    if request is not None:
+        return "/".join(request.url.split("/")[:3])
+    return "Google's sign-in" if type(error).__module__ == "google.auth.exceptions" else "the API"
 
 
 def _root_cause(error: BaseException) -> str:

@@ -19,6 +19,8 @@ _CONTEXT = "During handling of the above exception, another exception occurred:"
 _NOT_OWN = re.compile(r"/(?:site|dist)-packages/|/lib(?:64)?/python3[\d.]*/|^<(?!string>|stdin>)|/s?bin/[^/.]+$")
 """Files of packages, of Python itself, and programs that a package installs."""
 _PACKAGE = re.compile(r".*/(?:site|dist)-packages/[^/]+/")
+_DETAILS = re.compile(r" \[reason: .*$")
+"""What begins a list of details over several lines, after the message of an error of Google's APIs."""
 _MAX_PARTS, _MAX_MESSAGE = 3, 300
 
 
@@ -120,7 +122,7 @@ def _tracebacks(lines: Iterable[str]) -> Iterator[_Raised]:
         elif (frames or is_part) and (raised := _RAISED.match(line)):
             if not (_NAMED if has_header else _EXCEPTION).search(raised["type"]):
                 continue
-            found = _Raised(line[:_MAX_MESSAGE].removesuffix(":"), tuple(frames), link)
+            found = _Raised(_DETAILS.sub("", line)[:_MAX_MESSAGE].removesuffix(":"), tuple(frames), link)
             frames, has_header, link = [], False, ""
             if is_part and group:
                 is_part = False

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vertex_api.job import Job
+from vertex_api.names import did_you_mean
 
 from ..errors import ComponentError, DeclarationErrors
 from ..runtime import emulator
@@ -74,6 +75,9 @@ class Access:
         """
         target = file.config.get(f"{NAMESPACE}:target")
         if target != "gcp":
+            if is_enforced and target != "local":
+                known = did_you_mean(str(target), ("gcp", "local"))
+                raise AccessUnknown(f"--enforce: stack {file.name}: target {target} is not known{known}")
             if is_enforced:
                 raise AccessUnknown(
                     f"--enforce: stack {file.name} has target {target}, which grants nothing; give --stack with one of "
@@ -122,7 +126,8 @@ class Access:
         unknown = self._unknown(job) if self.grants else self.note
         bucket = self.grants.bucket if self.grants else home
         permissions, lacking = dict[str, None](), dict[tuple[str, str], None]()
-        for each in told:
+        # Of the project, Vertex AI's alone may be more than are shown.
+        for each in sorted(told, key=lambda need: need["resource"] == "project"):
             permissions[_text(each["permission"], _renamed(each["resource"], home, bucket))] = None
             if "lacking" in each:
                 lacking[each["permission"], _renamed(each["lacking"], home, bucket)] = None

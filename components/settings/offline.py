@@ -10,7 +10,7 @@ import yaml
 
 from .. import trees
 from ..schema import shapes
-from ..schema.source import checkout, explain_outside
+from ..schema.source import checkout, explain_outside, parse
 
 SECRET = "[secret]"
 """Stands for a value that only Pulumi can decrypt."""
@@ -78,7 +78,7 @@ def read_stack(folder: Path, stack: str | None, target: str = "gcp") -> StackFil
 
 def _read(file: Path, top: Path) -> dict[str, Any]:
     try:
-        content = yaml.safe_load(trees.read(file, top))
+        content = parse(trees.read(file, top))
     except (OSError, yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         said = error.strerror if isinstance(error, OSError) else None
         reason = said or str(error).strip().partition("\n")[0]

@@ -41,6 +41,14 @@ if TYPE_CHECKING:
 FAULTS_PATH = "/vertex_emulator/faults"
 _START_SECONDS = 60.0
 _STOP_SECONDS = 30.0
+_PATHS = (
+    "CLOUDSDK_CONFIG",
+    "DOCKER_CERT_PATH",
+    "DOCKER_CONFIG",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "REQUESTS_CA_BUNDLE",
+)
+"""Variables with paths, which may be relative to the folder that the emulator leaves."""
 _PROGRAM = (sys.executable, "-m", "vertex_emulator")
 _DEBUG_HINT = (
     "attach to 127.0.0.1:{port}, and to the following ports for further replicas; if a port is in use, the next\n"
@@ -97,10 +105,11 @@ def _detach(command: Sequence[str], log: Any) -> "subprocess.Popen[bytes]":
     # `python -m` puts the current folder first on the import path. In a checkout Python imports the emulator from
     # there; an installed one it finds anywhere, and modules of the user's project may have any name.
     is_installed = package_folder.name in ("site-packages", "dist-packages")
+    paths = {name: os.path.abspath(path) for name in _PATHS if (path := os.environ.get(name))}  # noqa: PTH100
     return subprocess.Popen(
         command,
         cwd="/" if is_installed else package_folder,
-        env={**os.environ, STARTED: "1"},
+        env={**os.environ, **paths, STARTED: "1"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,  # what to export
         stderr=log,

@@ -169,9 +169,10 @@ class ObjectStore:
             return self._build(bucket, name, self.buckets.tree.stat(join_uri(bucket, name)))
 
     def require(self, bucket: str, name: str) -> StoredObject:
-        """Return an object or a folder. Raises ApiError NOT_FOUND."""
+        """Return an object or a folder. Raises ApiError NOT_FOUND, of the bucket if that does not exist."""
         stored = self.find(bucket, name)
         if stored is None:
+            self.buckets.require(bucket)
             raise ApiError("NOT_FOUND", f"No such object: {bucket}/{name}")
         return stored
 

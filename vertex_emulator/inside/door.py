@@ -64,6 +64,7 @@ _SERVED = re.compile(
 )
 """The paths of the emulator's application that jobs may use. Its own methods and its page are not among them."""
 _SECRET = re.compile(r"/v1/projects/([^/:]+)/secrets/([^/:]+)/versions/([^/:]+):access")
+_PROJECT = re.compile(r"/v3/projects/([^/:]+)")
 _OBJECT = re.compile(r"/([a-z0-9][a-z0-9._-]+)/(.+)")
 """An object by Cloud Storage's XML API, "Path-style requests"."""
 _WRITTEN = re.compile(r"(?:/resumable)?/upload/storage/v1/b/([^/]+)/o|.*/(?:copyTo|rewriteTo|moveTo)/b/([^/]+)/o/.*")
@@ -220,6 +221,8 @@ class Door:
         raw_path = request.scope["raw_path"]
         if acting and identity.is_of_google(acting, request.method, raw_path, self._has_bucket):
             return await self._google(request, acting, job, identity.STORAGE)
+        if request.method == "GET" and (asked := _PROJECT.fullmatch(path)):
+            return self._project(job, asked[1])
         if path == "/v2/entries:write" and request.method == "POST":
             self.permissions.require(job, permissions.WRITE_ENTRIES, permissions.PROJECT)
             return await self.entries.answer(request, job)
@@ -261,7 +264,21 @@ class Door:
             return StandIn(service, urls[service])
         if acting := self.identities.of(job.location.project_number):
             return await self._google(request, acting, job, service)
+        asked = _PROJECT.fullmatch(request.scope["path"]) if request.method == "GET" else None
+        if service == services.RESOURCE_MANAGER and asked:
+            return self._project(job, asked[1])
         raise services.refusal(service, urls)
+
+    def _project(self, job: Job, name: str) -> JSONResponse:
+        """Return a job's own project, whose id Google's SDK looks up in an experiment. Raises ApiError."""
+        place = f"//{services.RESOURCE_MANAGER}/projects/{name}"
+        if names.project_number(name) != job.location.project_number:
+            raise permissions.denied(permissions.GET_PROJECT, place)
+        self.permissions.require(job, permissions.GET_PROJECT, permissions.PROJECT, place)
+        own = job.location
+        return JSONResponse(
+            {"name": f"projects/{own.project_number}", "projectId": own.project, "displayName": own.project}
+        )
 
     def _need_passed(self, request: Request, job: Job, host: str) -> None:
         """Note what a call needs that is passed on. Raises ApiError if nothing grants it and grants are enforced."""

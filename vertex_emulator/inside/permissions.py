@@ -23,6 +23,7 @@ from vertex_emulator.errors import ApiError
 PROJECT = "project"
 """The resource of what is granted on a job's project."""
 WRITE_ENTRIES = "logging.logEntries.create"
+GET_PROJECT = "resourcemanager.projects.get"
 _ACCESS = "secretmanager.versions.access"
 _SECRET = re.compile(r"/(?:v1|v1beta1)/(projects/[^/]+/secrets/([A-Za-z0-9_-]{1,255})/versions/[^/:]+):access")
 _VERTEX = re.compile(r"/(?:v1|v1beta1|ui)/(projects/[^/]+/locations/[^/:]+)/([^:]+)(?::([a-zA-Z]{1,60}))?")

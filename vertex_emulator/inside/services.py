@@ -15,6 +15,8 @@ EMULATED = frozenset(
     }
 )
 """The hosts that the emulator answers for. Cloud Storage's JSON API is at www.googleapis.com, too."""
+RESOURCE_MANAGER = "cloudresourcemanager.googleapis.com"
+"""Of it, the emulator has `projects.get` alone, of a job's own project."""
 OTHERS = (
     *("artifactregistry", "bigquery", "bigquerydatatransfer", "bigquerystorage", "bigtable", "bigtableadmin"),
     *("cloudkms", "cloudresourcemanager", "cloudtasks", "cloudtrace", "compute", "dataflow", "datastore", "dlp"),

@@ -1,8 +1,8 @@
-"""The messages of the two methods of other services that jobs call: a secret's version, and log entries.
+"""The messages of three methods of other services that jobs call: a secret's version, log entries, and a project.
 
 Their libraries need not be installed here. Numbers are those of googleapis'
 `google/cloud/secretmanager/v1/service.proto` and `resources.proto`, `google/logging/v2/logging.proto` and
-`log_entry.proto`; fields that are not named are left out.
+`log_entry.proto`, `google/cloud/resourcemanager/v3/projects.proto`; fields that are not named are left out.
 """
 
 import importlib
@@ -20,6 +20,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, json_format, messag
 _VERSION = re.compile(r'"type\.googleapis\.com/google\.cloud\.aiplatform\.(v1|v1beta1)\.')
 _SECRET = "/google.cloud.secretmanager.v1.SecretManagerService/AccessSecretVersion"
 _WRITE = "/google.logging.v2.LoggingServiceV2/WriteLogEntries"
+_PROJECT = "/google.cloud.resourcemanager.v3.Projects/GetProject"
 _PACKAGE = "vertex_emulator.rpc"
 _MESSAGES: Mapping[str, Mapping[str, tuple[int, str]]] = {
     "Name": {"name": (1, "string")},
@@ -31,6 +32,7 @@ _MESSAGES: Mapping[str, Mapping[str, tuple[int, str]]] = {
         "severity": (10, "enum .google.logging.type.LogSeverity"),
     },
     "Entries": {"entries": (4, "repeated Entry")},
+    "Project": {"name": (1, "string"), "project_id": (3, "string"), "display_name": (5, "string")},
     "Nothing": {},
 }
 """By message: the number and type of each field."""
@@ -116,4 +118,9 @@ def bindings() -> Mapping[str, Binding]:
         body = json_format.MessageToDict(known["Entries"].FromString(data))
         return Call("POST", "/v2/entries:write", [], json.dumps(body), partial(serialized, known["Nothing"]))
 
-    return {_SECRET: access, _WRITE: write}
+    def project(data: bytes) -> Call:
+        return Call(
+            "GET", f"/v3/{known['Name'].FromString(data).name}", [], None, partial(serialized, known["Project"])
+        )
+
+    return {_SECRET: access, _WRITE: write, _PROJECT: project}

@@ -1,7 +1,7 @@
 """The process that translates gRPC: each call becomes the request of the REST API that its method stands for.
 
 Requests and paths of Vertex AI are those of Google's own client (its REST transport, by which any method is known that
-it has); of Secret Manager and Cloud Logging, those of the two methods that the emulator has.
+it has); of Secret Manager, Cloud Logging and Resource Manager, those of the three methods that the emulator has.
 
     python -m vertex_emulator.rpc.server URL
 

@@ -113,6 +113,8 @@ class Grants:
     def remedies(self, lacking: Iterable[tuple[str, str]]) -> list[str]:
         """Return lines that would grant permissions on places: keys of the stack file, then commands for the others.
 
+        Each key is whole, with what the stack file has of it already.
+
         A place is a bucket or a folder of one as `gs://`, a table as `bq://`, `secrets/NAME` or `project`.
         """
         secrets, folders, data = list[str](), list[str](), dict[str, Any]()
@@ -147,7 +149,8 @@ class Grants:
             identity["useVertexAi"] = True
         bucket_keys = {"writableFolders": [*dict.fromkeys([*self._folders.listed, *folders])]} if folders else {}
         keys = {"data": data, "identity": identity, "bucket": bucket_keys}
-        shown = [f"{NAMESPACE}:{key}: {_flow(value)}" for key, value in keys.items() if value]
+        given = self.settings.plan.stack
+        shown = [f"{NAMESPACE}:{key}: {_flow({**given.get(key, {}), **value})}" for key, value in keys.items() if value]
         return [*shown, *dict.fromkeys(others)]
 
     def _data(self, uri: str) -> dict[str, Any]:

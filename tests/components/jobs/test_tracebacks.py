@@ -127,6 +127,12 @@ def test_a_worker_s_traceback_within_a_message_counts() -> None:
     assert last_exception([*outer, f"Original {HEADER}", *printed(f"{RAISE}load()")[1:]]) == SAID
 
 
+def test_details_of_google_s_errors_are_left_out() -> None:
+    said, frame = "google.api_core.exceptions.Forbidden: 403 denied", '  File "/app/train.py", line 1, in <module>'
+    lines = [HEADER, frame, f'{said} [reason: "IAM_PERMISSION_DENIED"', "]"]
+    assert last_exception(lines) == f"{said} (/app/train.py:1)"
+
+
 @pytest.mark.parametrize("lines", [[], ["ValueError: no data"], [HEADER], ["  File names", "Node: 'x'"]])
 def test_without_a_traceback_there_is_none(lines: list[str]) -> None:
     assert last_exception(lines) is None

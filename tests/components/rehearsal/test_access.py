@@ -77,6 +77,7 @@ def test_a_run_tells_what_a_stack_does_not_grant(
         ([], "--enforce: stack local has target local, which grants nothing; give --stack with one of target gcp"),
         (["--stack", "local"], "--enforce: stack local has target local, which grants nothing; give --stack with one"),
         (["--stack", "gone"], 'there is no stack file of "gone"'),
+        (["--stack", "typo"], "--enforce: stack typo: target gpc is not known; did you mean gcp?"),
         (["--stack", "unset"], "--enforce: what stack unset grants is not known: stacks/Pulumi.unset.yaml"),
     ],
 )
@@ -96,6 +97,8 @@ def test_what_cannot_be_enforced_is_one_line(
     if "unset" in options:
         text = Path("stacks/Pulumi.dev.yaml").read_text().replace("acme-dev", "A")
         Path("stacks/Pulumi.unset.yaml").write_text(text)
+    typo = Path("stacks/Pulumi.dev.yaml").read_text().replace("target: gcp", "target: gpc")
+    Path("stacks/Pulumi.typo.yaml").write_text(typo)
     for name in ("run", "rehearse"):
         monkeypatch.setattr(f"vertex_training.rehearsal.{name}.throw_away", start)
     assert main([*command, *options, "--enforce"]) == 2

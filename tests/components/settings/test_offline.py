@@ -73,3 +73,9 @@ def test_a_text_without_an_end_is_refused(root: Path) -> None:
         file.truncate(trees.MAX_TEXT_BYTES + 1)
     with pytest.raises(NoStack, match=r"Pulumi.local.yaml cannot be read \(has more than 64 MiB\)"):
         read_stack(root, None, "local")
+
+
+def test_a_key_that_is_there_twice_is_refused(root: Path) -> None:
+    (root / "Pulumi.local.yaml").write_text("config:\n  vertex-training:target: local\n  vertex-training:target: gcp\n")
+    with pytest.raises(NoStack, match=r'\("vertex-training:target" is there twice, lines 2 and 3\); correct it$'):
+        read_stack(root, "local", "local")

@@ -148,3 +148,12 @@ def test_start_prints_what_env_prints(tmp_path: Path) -> None:
     assert first.stderr == f"vertex-emulator: the emulator is ready on {url}\n"
     assert again.stderr == f"vertex-emulator: the emulator runs already on {url}\n"
     assert stopped.stdout == "stopped\n"
+
+
+def test_a_relative_path_of_a_variable_is_the_caller_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "keys/key.json")
+    tells = "import os, sys; sys.exit(os.environ['GOOGLE_APPLICATION_CREDENTIALS'])"
+    with pytest.raises(StartError) as failed:
+        emulator.start(tmp_path / "data", program=(sys.executable, "-c", tells))
+    assert str(failed.value) == str(tmp_path / "keys" / "key.json")

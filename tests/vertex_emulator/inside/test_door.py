@@ -252,6 +252,18 @@ def test_secrets_are_read_by_token_and_key(served: ServedDoor, job: Job) -> None
     assert served.ask(None, JOBS, headers={"X-Goog-Api-Key": key}).status_code == 401
 
 
+def test_a_job_s_own_project_is_looked_up(served: ServedDoor, job: Job) -> None:
+    number = job.location.project_number
+    for name, host in ((number, "127.0.0.1"), ("my-project", "cloudresourcemanager.googleapis.com")):
+        found = served.ask(job, f"/v3/projects/{name}", headers={"Host": host}).json()
+        assert (found["name"], found["projectId"]) == (f"projects/{number}", "my-project")
+        refused = served.ask(job, "/v3/projects/other", headers={"Host": host})
+        assert refused.status_code == 403 and "resourcemanager.projects.get" in refused.text
+        assert served.ask(None, f"/v3/projects/{name}", headers={"Host": host}).status_code == 401
+    others = served.ask(job, "/v3/projects/my-project:getIamPolicy", "POST", headers={"Host": host})
+    assert others.status_code == 501
+
+
 def test_without_secrets_no_variable_names_them(served: ServedDoor) -> None:
     found = served.variables(served.job("without", Location("without", "us-central1")))
     assert "STORAGE_EMULATOR_HOST" in found

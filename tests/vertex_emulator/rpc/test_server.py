@@ -53,7 +53,7 @@ def test_a_method_has_the_path_of_the_api(version: str) -> None:
     assert sorted(query) == [("filter", "a=b"), ("pageSize", "3"), ("readMask", "name,state")]
 
 
-def test_operations_secrets_and_entries_have_theirs() -> None:
+def test_methods_of_other_services_have_theirs() -> None:
     name = f"{PARENT}/operations/1"
     found = called("google.longrunning.Operations/GetOperation", operations_pb2.GetOperationRequest(name=name))
     assert found == ("GET", f"/v1/{name}", [], None)
@@ -61,6 +61,8 @@ def test_operations_secrets_and_entries_have_theirs() -> None:
     version = "projects/p/secrets/s/versions/1"
     method = "google.cloud.secretmanager.v1.SecretManagerService/AccessSecretVersion"
     assert called(method, types["Name"](name=version)) == ("GET", f"/v1/{version}:access", [], None)
+    method = "google.cloud.resourcemanager.v3.Projects/GetProject"
+    assert called(method, types["Name"](name="projects/1")) == ("GET", "/v3/projects/1", [], None)
     entry = types["Entry"](text_payload="hello", severity="ERROR")
     found = called("google.logging.v2.LoggingServiceV2/WriteLogEntries", types["Entries"](entries=[entry]))
     assert found == ("POST", "/v2/entries:write", [], {"entries": [{"textPayload": "hello", "severity": "ERROR"}]})

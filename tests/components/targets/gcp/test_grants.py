@@ -111,10 +111,10 @@ def test_what_a_stack_lets_jobs_do(tmp_path: Path, permission: str, resource: st
             "vertex-training:bucket: {writableFolders: [/]}",
         ),
         (
-            {"identity": {"useVertexAi": False}},
+            {"identity": {"secrets": ["hf"], "useVertexAi": False}},
             "aiplatform.customJobs.list",
             "project",
-            "vertex-training:identity: {useVertexAi: true}",
+            "vertex-training:identity: {secrets: [hf], useVertexAi: true}",
         ),
         (
             {},
