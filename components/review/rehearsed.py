@@ -155,8 +155,8 @@ def rehearsed(rehearsal: Rehearsal, steps: Iterable[Step], submitted: Iterable[J
 
 
 def _recorded(reports: Sequence[JobReport]) -> Iterator[str]:
-    """Yield what is watched for: an emulator that knows what replicas use sees buckets too, where there are any."""
-    if any(report.get("replicas") or report.get("buckets") for report in reports):
+    """Yield what is watched for: an emulator that knows what replicas use, or what jobs need, sees buckets too."""
+    if any(report.get("replicas") or report.get("buckets") or report.get("permissions") for report in reports):
         yield "bucket"
     if any(report.get("hosts") for report in reports):
         yield "host"

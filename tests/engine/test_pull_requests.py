@@ -120,7 +120,8 @@ def normal(comment: str) -> str:
     """Return a comment without what differs from machine to machine: times, sizes of files, and what Docker tells."""
     times = re.sub(r"(ran|after) (under 1|\d+) s( → (under 1|\d+) s)?", r"\1 N s", comment)
     sizes = re.sub(r"(\d files), [\d.]+ k?B", r"\1, N B", times)
-    return re.sub(r", peak memory [\d.]+( of [\d.]+)? GiB", "", sizes).replace("new bucket or variable", "new variable")
+    used = re.sub(r", peak memory [\d.]+( of [\d.]+)? GiB", "", sizes)
+    return re.sub(r"no new (bucket|permission).* or variable", "no new variable", used)
 
 
 if __name__ == "__main__":
