@@ -26,7 +26,7 @@ export function Actions({ job }) {
     const path = `/v1/${job.name.split("/").map(encodeURIComponent).join("/")}`;
     try {
       await (hasEnded ? ask(path, { method: "DELETE" }) : ask(`${path}:cancel`, { method: "POST", isRepeatable: true }));
-      dialog.current.close();
+      dialog.current?.close(); // a page that has heard of the deletion has none any more
       if (hasEnded) location.assign("/");
       setWork({ isBusy: false, failure: "" });
     } catch (error) {
