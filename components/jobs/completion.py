@@ -81,15 +81,16 @@ def _others(parent: str, stack: str, waited: Iterable[str]) -> list[str]:
     api = target.resolve(parent)
     declared = {ledger.mark(name) for ledger in ledgers for name in ledger.names | ledger.kept_names}
     told = {ledger.mark(name) for ledger in ledgers for name in waited}
-    undeclared, newest = set(), dict[str, JobJson]()
+    of_ledgers = tuple(f"{ledger.id}-" for ledger in ledgers)
+    undeclared, newest = set[str](), dict[str, JobJson]()
     for kind in KINDS.values():
         for job in api.client.find(kind, api.parent, stack_filter(stack)):
             mark = job["labels"].get(MARK_LABEL, "")
             if mark in declared - told:
                 name = str(job["labels"][NAME_LABEL])
                 newest[name] = max(newest.get(name, job), job, key=lambda each: str(each.get("createTime")))
-            elif mark not in told and mark.startswith(tuple(f"{ledger.id}-" for ledger in ledgers)):
-                undeclared |= set() if _has_ended(job) else {str(job["labels"][NAME_LABEL])}
+            elif mark not in told and mark.startswith(of_ledgers) and not _has_ended(job):
+                undeclared.add(str(job["labels"][NAME_LABEL]))
     active = sorted(name for name, job in newest.items() if not _has_ended(job))
     failed = sorted(name for name, job in newest.items() if _has_failed(job))
     return [

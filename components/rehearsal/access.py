@@ -58,6 +58,16 @@ def listed(permissions: Iterable[str]) -> str:
     return ", ".join(all_of_them[:_MAX_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
+def cloud_settings(file: StackFile, left_out: Iterable[str] = ()) -> Settings:
+    """Return the settings of a stack with target `gcp`, without those for the keys of this package to be `left_out`.
+
+    Guardrails are for jobs that are submitted, so they are left out, too. Raises DeclarationErrors.
+    """
+    without = {f"{NAMESPACE}:{key}" for key in ("guardrails", *left_out)}
+    config = {key: text for key, text in file.config.items() if key not in without}
+    return Settings.load_from_config(file.project, file.name, file.root, {NUMBER: _UNKNOWN_NUMBER, **config})
+
+
 @dataclass(frozen=True)
 class Access:
     """What a stack with target `gcp` grants its jobs; nothing is known for target `local`, or for what `note` says."""
@@ -84,12 +94,8 @@ class Access:
                     "target gcp"
                 )
             return cls()
-        # Guardrails are for jobs that are submitted.
-        config = {key: text for key, text in file.config.items() if key != f"{NAMESPACE}:guardrails"}
         try:
-            settings = Settings.load_from_config(
-                file.project, file.name, file.root, {NUMBER: _UNKNOWN_NUMBER, **config}
-            )
+            settings = cloud_settings(file)
         except DeclarationErrors as error:
             note = f"what stack {file.name} grants is not known: {error.problems[0]}"
             if is_enforced:

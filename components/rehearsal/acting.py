@@ -21,13 +21,12 @@ from ..runtime import emulator
 from ..runtime.acting import ActingRefused, require_own_code, require_token
 from ..settings.entries import SECTIONS
 from ..settings.offline import StackFile
-from ..settings.settings import NAMESPACE, NUMBER, Settings
+from .access import cloud_settings
 from .fetch import LIMIT_GB, Cache, Reply
 from .target import LOCK
 
 KINDS = ("account", "user")
 _OPTION, _WRITE, _FETCH = "--as", "--write", "--fetch"
-_UNKNOWN_NUMBER = "000000"
 _LISTED = "https://storage.googleapis.com/storage/v1/b/{}/o"
 
 
@@ -167,11 +166,7 @@ def _account(file: StackFile) -> str:
     """Return the account of the jobs of a stack with target `gcp`, "" for others. Raises DeclarationErrors."""
     if file.config.get("vertex-training:target") != "gcp":
         return ""
-    from ..targets.gcp.project import account_email
+    from ..targets.gcp.grants import Grants
 
-    # What it declares may break its guardrails, which do not hold here.
-    left_out = {f"{NAMESPACE}:{key}" for key in (*SECTIONS, "include", "guardrails")}
-    config = {NUMBER: _UNKNOWN_NUMBER, **{key: text for key, text in file.config.items() if key not in left_out}}
-    settings = Settings.load_from_config(file.project, file.name, file.root, config)
-    identity = settings.cloud["identity"] if settings.cloud else {}
-    return str(identity.get("existing") or account_email(str(identity["account"]), settings.project))
+    # What it declares may be wrong, which does not matter here.
+    return Grants(cloud_settings(file, (*SECTIONS, "include"))).account

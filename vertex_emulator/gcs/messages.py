@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 
 from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs.objects import ObjectStore, StoredObject, checksums
-from vertex_emulator.http.permissions import need
+from vertex_emulator.http.permissions import check_of
 from vertex_emulator.http.responses import error_response
 from vertex_emulator.times import format_time
 
@@ -143,9 +143,10 @@ def need_to_store(request: Request, objects: ObjectStore, bucket: str, name: str
 
     Raises ApiError if it is a job's, and that may not.
     """
-    need(request, "storage.objects.create", f"gs://{bucket}/{name}")
-    if objects.find(bucket, name) is not None:
-        need(request, "storage.objects.delete", f"gs://{bucket}/{name}")
+    if check := check_of(request):  # the object is looked up for jobs alone
+        check("storage.objects.create", f"gs://{bucket}/{name}")
+        if objects.find(bucket, name) is not None:
+            check("storage.objects.delete", f"gs://{bucket}/{name}")
 
 
 def _answer_os_error(request: Request, error: Exception) -> Response:

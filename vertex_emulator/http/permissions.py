@@ -9,11 +9,16 @@ CHECK = "permissions"
 Check = Callable[[str, str], None]
 
 
+def check_of(request: Request) -> Check | None:
+    """Return what takes the permissions of a request, None if it is no job's."""
+    check: Check | None = request.scope.get("state", {}).get(CHECK)
+    return check
+
+
 def need(request: Request, permission: str, resource: str) -> None:
     """Say that a request needs a permission on a resource, `gs://BUCKET`, `gs://BUCKET/OBJECT` or `project`.
 
     Raises ApiError if it is a job's, and nothing grants it to that.
     """
-    check: Check | None = request.scope.get("state", {}).get(CHECK)
-    if check is not None:
+    if (check := check_of(request)) is not None:
         check(permission, resource)
