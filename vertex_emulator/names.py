@@ -1,11 +1,15 @@
 """Names of the API: locations with their project numbers, and ids that the emulator generates."""
 
 import hashlib
+import json
 import re
 import secrets
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
+from pathlib import Path
+from typing import Any
 
 ID_PATTERN = r"[^/:]+"
 LOCATION_PATTERN = rf"projects/{ID_PATTERN}(?::{ID_PATTERN})?/locations/{ID_PATTERN}"
@@ -69,6 +73,15 @@ def project_number(project: str) -> str:
         return project
     digest = hashlib.sha256(project.encode()).digest()
     return str(10**11 + int.from_bytes(digest[:8], "big") % (9 * 10**11))
+
+
+def values_of(file: Path, number: str) -> Iterator[Any]:
+    """Yield what a file `{PROJECT: VALUE}` of a stack has for the project of a number; nothing if there is no file."""
+    try:
+        projects = json.loads(file.read_text())
+    except FileNotFoundError:
+        return
+    yield from (value for project, value in projects.items() if project_number(project) == number)
 
 
 def new_id() -> str:

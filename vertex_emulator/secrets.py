@@ -1,7 +1,6 @@
 """Secret Manager's `versions:access`: values from a file of the data folder."""
 
 import base64
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,13 +43,4 @@ class SecretValues:
         return {"name": f"{name}/versions/{_ONLY_VERSION}", "payload": payload}
 
     def _read(self, project_number: str) -> dict[str, str]:
-        try:
-            projects = json.loads(self.file.read_text())
-        except FileNotFoundError:
-            return {}
-        return {
-            secret: value
-            for project, values in projects.items()
-            if names.project_number(project) == project_number
-            for secret, value in values.items()
-        }
+        return {name: value for values in names.values_of(self.file, project_number) for name, value in values.items()}

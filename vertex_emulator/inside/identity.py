@@ -6,7 +6,6 @@ is in the memory of this process, and in no file, log or answer.
 
 import asyncio
 import base64
-import json
 import os
 import re
 import ssl
@@ -76,10 +75,9 @@ class Identities:
         bring it, counts for nothing.
         """
         try:
-            projects = json.loads(self.file.read_text())
             folder = self.file.parent
-            for project, entry in projects.items():
-                if names.project_number(project) == project_number and entry["folder"] == folder.stat().st_ino:
+            for entry in names.values_of(self.file, project_number):
+                if entry["folder"] == folder.stat().st_ino:
                     lock = Path(entry.get("while", "")).name
                     if lock and not emulator.is_locked(folder / lock):
                         return None

@@ -7,7 +7,6 @@ the job is. The emulator's own port takes no such host, and the metadata servers
 import asyncio
 import contextlib
 import ipaddress
-import json
 import ssl
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -44,16 +43,7 @@ class StandIns:
 
     def of(self, project_number: str) -> dict[str, str]:
         """Return the URLs of a project's stand-ins by host."""
-        try:
-            projects = json.loads(self.file.read_text())
-        except FileNotFoundError:
-            return {}
-        return {
-            host: url
-            for project, urls in projects.items()
-            if names.project_number(project) == project_number
-            for host, url in urls.items()
-        }
+        return {host: url for urls in names.values_of(self.file, project_number) for host, url in urls.items()}
 
 
 def _nothing() -> None:
