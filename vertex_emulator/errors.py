@@ -89,6 +89,15 @@ class InvalidBucketUri(EmulatorError):
     """A gs:// URI does not name a folder of a bucket."""
 
 
+class InvalidBucketName(InvalidBucketUri):
+    """A `name` is that of no bucket."""
+
+    def __init__(self, uri: str, name: str) -> None:
+        rule = 'bucket names are 3 to 222 lowercase letters, digits, ".", "_", "-"'
+        super().__init__(f'"{uri}" names no bucket: {rule}')
+        self.name = name
+
+
 class ModelUploadRejected(EmulatorError):
     """A model cannot be uploaded; `status` is a google.rpc.Code name."""
 

@@ -55,6 +55,12 @@ class Data:
     is_granted: bool = False
     """Whether the stack lets its jobs' account read it."""
 
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What its declaration says, without what it need not say and its grant."""
+        verify = {} if self.verify == "error" else {"verify": self.verify}
+        return {"uri": self.uri, **verify, **({"formerly": [*self.formerly]} if self.formerly else {})}
+
 
 @dataclass(frozen=True)
 class Part:

@@ -13,7 +13,7 @@ from vertex_api.emulator import FETCHED
 from vertex_api.errors import VertexError
 from vertex_api.job import Job
 
-from ..data.listing import BUCKET
+from ..data.listing import BUCKET, selection
 from ..data.lock import Data
 from ..own import DATA_VARIABLE
 from ..plan.training import Training
@@ -118,13 +118,22 @@ class Actor:
             return reply.status, reply.reason
         raise ActingRefused(f"{_OPTION}: gs://{bucket}: Google answers {reply.status} ({reply.reason})")
 
-    def fetch(self, data: Iterable[Data], real: Collection[str], job: Job, say: Callable[[str], None]) -> None:
-        """Fetch data of a job from buckets of Google's into those of the present target. Raises FetchFailed."""
-        if self.fetch_bytes:
-            cache = Cache(self.fetched, self.fetch_bytes, say)
-            for each in data:
-                if each.uri.startswith(BUCKET) and each.uri.removeprefix(BUCKET).partition("/")[0] in real:
-                    cache.fetch(each, partial(self._get, self.account_of(job)))
+    def fetch(
+        self, data: Iterable[Data], real: Collection[str], buckets: Path, job: Job, say: Callable[[str], None]
+    ) -> None:
+        """Fetch data of a job from buckets of Google's into `buckets`, those of the present target. Raises FetchFailed.
+
+        A bucket that is at home has what jobs write there, such as the stack's own: data is fetched that it lacks.
+        """
+        if not self.fetch_bytes:
+            return
+        cache, account = Cache(self.fetched, self.fetch_bytes, say), self.account_of(job)
+        for each in data:
+            if not each.uri.startswith(BUCKET):
+                continue
+            bucket, prefix, _, _ = selection(each.uri)
+            if bucket in real or (not _has(buckets / bucket, prefix) and self._ask(bucket, account)[0] != 404):
+                cache.fetch(each, partial(self._get, account))
 
     def _get(self, account: str, url: str, params: Mapping[str, str], headers: Mapping[str, str]) -> Reply:
         """Ask Google as an account, on a connection that the thread keeps. Raises ActingRefused without an answer."""
@@ -145,6 +154,15 @@ class Actor:
 
     def _acting(self, account: str) -> Acting:
         return self._known.setdefault(account, Acting(account))
+
+
+def _has(bucket: Path, prefix: str) -> bool:
+    """Return whether a bucket at home has anything whose name begins with a prefix."""
+    folder, _, beginning = prefix.rpartition("/")
+    try:
+        return any(each.name.startswith(beginning) for each in (bucket / folder).iterdir())
+    except OSError:
+        return False
 
 
 def _reason(reply: Any) -> str:

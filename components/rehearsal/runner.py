@@ -21,7 +21,7 @@ import yaml
 from pydantic.alias_generators import to_camel
 
 from vertex_api.job import TUNING_JOB, Job, job_results
-from vertex_api.messages import show_path
+from vertex_api.messages import show_path, value_at
 from vertex_api.names import (
     KINDS,
     SUCCEEDED_STATES,
@@ -66,6 +66,10 @@ _MAX_SECRET_BYTES = 64 << 10
 """Of a version (Secret Manager, "Quotas and limits")."""
 # An object in an argument or a variable, as a URI or as the path of the mounted bucket, alone or in a list of several.
 _NAMED = re.compile(r"(?:gs://|(?<![\w./-])/gcs/)([a-z0-9][a-z0-9._-]{1,220}[a-z0-9])((?:/[^\s,;'\"`|<>()$]*)?)")
+
+
+_EXPERIMENTS = {"experiment", "experimentRun"}
+_LOCATION = re.compile("^projects/[^/]+/locations/[^/]+")
 
 
 class RunRefused(ComponentError):
@@ -309,7 +313,12 @@ class Runner:
         api = target.resolve(LOCAL_PREFIX + location_name(settings.project, settings.region))
         if self._source.actor:
             self._source.actor.require_door()
-        job, shown = self._submitted(settings, training, place)
+        job, shown = (_at_home(each, api.parent) for each in self._submitted(settings, training, place))
+        if (experiment := job.job_spec.get("experiment")) and emulator.make_experiment(experiment, training.name):
+            self.say(
+                f"{training.name}: the experiment {experiment.rpartition('/')[2]} is made for this run, and goes with "
+                "it; on Vertex AI it has to be there"
+            )
         buckets = {uri.removeprefix("gs://").partition("/")[0] for uri in named(job.job_spec["workerPoolSpecs"])}
         if actor := self._source.actor:
             asked = buckets - self._real - {_bucket(settings)}
@@ -324,7 +333,7 @@ class Runner:
             bucket.chmod(0o777)
         if actor:
             new = sorted(training.data - self._fetched)
-            actor.fetch([settings.data[each] for each in new], self._real, job, self.say)
+            actor.fetch([settings.data[each] for each in new], self._real, self.buckets, job, self.say)
             self._fetched |= training.data
         earlier = {file: _stamp(file) for file in trees.walk(self._outputs(job)).files}
         created = api.client.create(
@@ -430,6 +439,15 @@ class Runner:
         outputs, written = self._outputs(job), [*self._written]
         needs = self._access.needs(usage.get("permissions", ()), job, _bucket(settings))
         return Ended(whole, job, outputs, failure, values, replicas, touched, written, notes, earlier, needs)
+
+
+def _at_home(job: Job, parent: str) -> Job:
+    """Return a job whose experiment, and its run, are of a project and region of the emulator, and not of Google's."""
+    fields = json.loads(json.dumps(job.fields))
+    job_spec = value_at(fields, job.job_spec_path)
+    for key in _EXPERIMENTS & job_spec.keys():
+        job_spec[key] = _LOCATION.sub(parent, job_spec[key], count=1)
+    return job.replace(fields)
 
 
 def _output_uri(job: Job) -> str:

@@ -13,6 +13,8 @@ from ..errors import ComponentError
 
 _OTHERS = ("CI", "JENKINS_URL", "TF_BUILD", "TEAMCITY_VERSION", "CODEBUILD_BUILD_ID")
 """Variables of CI services, the first of nearly all."""
+_UNSET = ("", "0", "false")
+"""Values by which people say that this is no CI (`index.js` of npm's ci-info and is-in-ci; an empty one in shells)."""
 _UNKNOWN = (
     "this CI does not say whether the code is a fork's; run it on your own machine, or unset {} if nobody else's code "
     "can be here (`vertex-training docs security`)"
@@ -25,16 +27,17 @@ class ActingRefused(ComponentError):
 
 def require_own_code(option: str, environment: Mapping[str, str] = os.environ) -> None:
     """Raise ActingRefused in CI for code of a fork, and where it cannot be told whose code it is."""
-    if environment.get("GITHUB_ACTIONS"):
+    environment = {name: value for name, value in environment.items() if value.lower() not in _UNSET}
+    if "GITHUB_ACTIONS" in environment:
         ours, theirs, marker = environment.get("GITHUB_REPOSITORY"), _github_head(environment), "GITHUB_ACTIONS"
-    elif environment.get("GITLAB_CI"):
+    elif "GITLAB_CI" in environment:
         of_gitlab = {name: environment.get(f"CI_MERGE_REQUEST_{name}_ID") for name in ("PROJECT", "SOURCE_PROJECT")}
         ours, theirs, marker = of_gitlab["PROJECT"], of_gitlab["SOURCE_PROJECT"], "GITLAB_CI"
         if environment.get("CI_PIPELINE_SOURCE") == "external_pull_request_event":
             ours, theirs = (
                 environment.get(f"CI_EXTERNAL_PULL_REQUEST_{side}_REPOSITORY") for side in ("TARGET", "SOURCE")
             )
-    elif marker := next((each for each in _OTHERS if environment.get(each)), ""):
+    elif marker := next((each for each in _OTHERS if each in environment), ""):
         ours, theirs = "", None
     else:
         return

@@ -118,12 +118,36 @@ def request(
     Starts the emulator if it is not running. `path` stands below `/vertex_emulator/`. Raises SubmitFailed, as one line:
     `<error_prefix>: <what it answered>`.
     """
+    return _send(method, f"/vertex_emulator/{path}", body, error_prefix, 404)
+
+
+def make_experiment(name: str, error_prefix: str) -> bool:
+    """Make the context of an experiment as Google's SDK does, and return whether it was missing. Raises SubmitFailed.
+
+    `name` is its full resource name.
+    """
+    store, _, experiment = name.rpartition("/contexts/")
+    stores, _, store_id = store.rpartition("/")
+    _send("POST", f"/v1/{stores}?metadataStoreId={store_id}", {}, error_prefix, 409)
+    fields = {
+        "displayName": experiment,
+        "schemaTitle": "system.Experiment",
+        "schemaVersion": "0.0.1",
+        "metadata": {"experiment_deleted": False},
+    }
+    return _send("POST", f"/v1/{store}/contexts?contextId={experiment}", fields, error_prefix, 409) is not None
+
+
+def _send(
+    method: str, path: str, body: Mapping[str, Any] | None, error_prefix: str, nothing: int
+) -> dict[str, Any] | None:
+    """Send a request and return the answer; None for the status that means `nothing`. Raises SubmitFailed."""
     endpoint = start()
     try:
-        answer = ask(endpoint.jobs, endpoint.token, f"/vertex_emulator/{path}", body, method)
+        answer = ask(endpoint.jobs, endpoint.token, path, body, method)
     except (OSError, ValueError, http.client.HTTPException) as error:
         raise SubmitFailed(f"{error_prefix}: the emulator does not answer ({error}); run this again") from error
-    if answer.status == 404:
+    if answer.status == nothing:
         return None
     if answer.status >= 300:
         raise SubmitFailed(f"{error_prefix}: {answer.refusal or 'it refuses without a reason'}")

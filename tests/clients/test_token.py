@@ -76,13 +76,18 @@ def test_sdk_sends_the_token_of_the_printed_lines(blind: RunningEmulator, monkey
 
 @pytest.mark.parametrize("transport", ["grpc", "rest"])
 def test_exec_sends_the_token_for_unmodified_programs(blind: RunningEmulator, transport: str) -> None:
+    (blind.data / "secrets.json").write_text('{"local": {"hf-token": "of-mine"}}')
     program = f"""
-from google.cloud import aiplatform, storage
+from google.cloud import aiplatform, secretmanager, storage
+name = "projects/local/secrets/hf-token/versions/latest"
+for options in (dict(), dict(transport={transport!r}, client_options=dict(api_endpoint=None, api_key=None))):
+    client = secretmanager.SecretManagerServiceClient(**options)
+    print(client.access_secret_version(name=name).payload.data.decode())
 aiplatform.init(project="local", location="us-central1", api_transport={transport!r})
 print(aiplatform.CustomJob.list(), storage.Client().create_bucket("by-exec-{transport}").exists())
 """
     done = command("exec", data=blind.data, after=["--", sys.executable, "-c", program])
-    assert (done.returncode, done.stdout) == (0, "[] True\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "of-mine\n" * 2 + "[] True\n"), done.stderr
 
 
 def test_module_and_command_line_read_the_token(blind: RunningEmulator) -> None:

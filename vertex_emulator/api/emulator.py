@@ -234,7 +234,8 @@ def _require_job(transaction: Transaction, reference: str) -> Job:
     if job is None:
         raise ApiError(
             "NOT_FOUND",
-            f"There is no job {reference} here. Perhaps it was replaced, or `vertex-training run` ran it.",
+            f"There is no job {reference} here. One that was deleted, replaced or pruned is gone with its log, and "
+            "those of `vertex-training run` and `rehearse` are gone with their run.",
         )
     return job
 

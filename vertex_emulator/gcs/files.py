@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 
-from vertex_emulator.errors import ApiError, InvalidBucketUri
+from vertex_emulator.errors import ApiError, InvalidBucketName, InvalidBucketUri
 
 ROOT = "gs://"
 MAX_NAME_BYTES = 1024  # Cloud Storage, "About Cloud Storage objects"
@@ -57,8 +57,7 @@ def split_uri(uri: str) -> tuple[str, ...]:
         raise InvalidBucketUri(f'"{uri}" is not a Cloud Storage URI: it must start with gs://')
     bucket, _, name = uri.removeprefix(ROOT).partition("/")
     if not is_bucket(bucket):
-        rule = 'bucket names are 3 to 222 lowercase letters, digits, ".", "_", "-"'
-        raise InvalidBucketUri(f'"{uri}" names no bucket: {rule}')
+        raise InvalidBucketName(uri, bucket)
     if not is_utf8(name):
         raise InvalidBucketUri(f"{uri!a} is not UTF-8, which the names of objects are")
     parts = name.strip("/").split("/") if name.strip("/") else []
@@ -83,7 +82,9 @@ def is_bucket(name: str) -> bool:
 def join_uri(bucket: str, name: str) -> str:
     """Return the URI of an object. Raises InvalidBucketUri for a name that would be another one as a path."""
     uri = f"{ROOT}{bucket}/{name}"
-    if name.startswith("/") or name.endswith("//") or "/" in bucket:
+    if not is_bucket(bucket):
+        raise InvalidBucketName(uri, bucket)
+    if name.startswith("/") or name.endswith("//"):
         raise InvalidBucketUri(f'"{uri}" has an empty part, which is not a valid folder name')
     return uri
 

@@ -4,22 +4,25 @@ import contextlib
 import errno
 import logging
 import os
+import re
 from collections.abc import Iterable, Mapping
 from functools import partial
 from io import FileIO
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.gcs.objects import ObjectStore, StoredObject, checksums
+from vertex_emulator.gcs.files import is_bucket
+from vertex_emulator.gcs.objects import ObjectStore, StoredObject, checksums, invalid_bucket
 from vertex_emulator.http.permissions import check_of
 from vertex_emulator.http.responses import error_response
 from vertex_emulator.times import format_time
 
 _SYSTEM_PARAMETERS = {"alt", "fields", "key", "prettyPrint", "projection", "quotaUser", "userProject", "$prettyPrint"}
+_BUCKET = re.compile(r"/(?:(?:resumable/)?upload/|download/)?storage/v1/b/([^/]*)")
 _FILE_AND_FOLDER = "objects are files here, and no name can be both a file and a folder that is not empty"
 _OS_ERRORS = {
     errno.ENOSPC: ("RESOURCE_EXHAUSTED", 507, "the disk is full; nothing was stored"),
@@ -59,7 +62,12 @@ def base_url(request: Request) -> str:
 
 
 def refuse(request: Request) -> Response:
-    """Raise the error for a method that the API has, or may have, and this emulator does not."""
+    """Raise the error for a method that the API has, or may have, and this emulator does not.
+
+    A name of no bucket, such as gs://acme, makes a path of its own.
+    """
+    if (named := _BUCKET.match(encoded_path(request))) and not is_bucket(name := unquote(named[1])):
+        raise invalid_bucket(name)
     call = f"{request.method} {request.url.path}"
     message = f"This emulator's Cloud Storage has no {call} (`vertex-training docs fidelity` lists what it has)."
     raise ApiError("UNIMPLEMENTED", message)

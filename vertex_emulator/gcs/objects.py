@@ -17,7 +17,7 @@ from typing import Any
 from anyio import CapacityLimiter, to_thread
 from anyio.lowlevel import RunVar
 
-from vertex_emulator.errors import ApiError, InvalidBucketUri
+from vertex_emulator.errors import ApiError, InvalidBucketName, InvalidBucketUri
 from vertex_emulator.gcs.files import ROOT, BucketTree, NotRegularFile, join_uri
 from vertex_emulator.gcs.metadata import NO_METADATA, Metadata, MetadataDatabase
 from vertex_emulator.times import now_ns
@@ -28,6 +28,7 @@ SOURCE_PRECONDITIONS = frozenset(f"ifSource{condition}" for condition in _CONDIT
 NO_FIELDS: Mapping[str, Any] = {}
 _SECOND_NS = 10**9
 _SCAN_ENTRIES = 10_000
+_MAX_SHOWN = 300
 
 
 @dataclass(frozen=True)
@@ -79,11 +80,18 @@ def check_preconditions(preconditions: Mapping[str, str], stored: StoredObject |
                 raise ApiError("FAILED_PRECONDITION", message, http=412)
 
 
+def invalid_bucket(name: str) -> ApiError:
+    """Return the service's error for the name of no bucket."""
+    return ApiError("INVALID_ARGUMENT", f"Invalid bucket name: '{name[:_MAX_SHOWN]}'")
+
+
 @contextlib.contextmanager
 def _invalid_uris_refused() -> Iterator[None]:
-    """Raise InvalidBucketUri as ApiError."""
+    """Raise InvalidBucketUri as ApiError: for the name of a bucket in the service's words (docs/fidelity.md)."""
     try:
         yield
+    except InvalidBucketName as error:
+        raise invalid_bucket(error.name) from error
     except InvalidBucketUri as error:
         raise ApiError("INVALID_ARGUMENT", f"{error}.") from error
 

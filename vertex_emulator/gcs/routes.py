@@ -76,7 +76,8 @@ def build(buckets_folder: Path, uploads_folder: Path, metadata_file: Path) -> li
 
     routes.append(Route("/batch/storage/v1", batch.answer, methods=["POST"]))
     # The rest of Cloud Storage, which the emulator refuses.
-    for path in (f"{storage}/{{path:path}}", f"/upload{storage}/{{path:path}}", "/batch/storage/v1"):
+    others = [f"{prefix}{storage}/{{path:path}}" for prefix in ("", "/upload", "/download")]
+    for path in (*others, "/batch/storage/v1"):
         routes.append(Route(path, messages.refuse, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]))
     return routes
 

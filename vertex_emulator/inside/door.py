@@ -30,6 +30,8 @@ from vertex_emulator.clients import endpoints
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ApiError, ExecutorUnavailable, ReplicaCannotStart
+from vertex_emulator.gcs.files import is_bucket
+from vertex_emulator.gcs.objects import invalid_bucket
 from vertex_emulator.http.connection import MEMORY, HttpServer, Limits, Listener, Relay
 from vertex_emulator.http.permissions import CHECK, Check
 from vertex_emulator.http.responses import error_response
@@ -252,6 +254,8 @@ class Door:
 
     def _require_bucket(self, name: str) -> None:
         """Raise ApiError for a bucket that does not exist. Programs outside may make one by its first object."""
+        if not is_bucket(name):
+            raise invalid_bucket(name)
         if not self._has_bucket(name):
             raise ApiError("NOT_FOUND", f"The specified bucket does not exist: {name}.")
 

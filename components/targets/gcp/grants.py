@@ -111,13 +111,14 @@ class Grants:
             yield Grant(SECRET_ACCESSOR, secret, {"at": [f"secrets/{name}"] if is_own else []})
 
     def remedies(self, lacking: Iterable[tuple[str, str]]) -> list[str]:
-        """Return lines that would grant permissions on places: keys of the stack file, then commands for the others.
+        """Return lines that would grant permissions on places: keys of files, then commands for the others.
 
-        Each key is whole, with what the stack file has of it already.
+        Each key of the stack file is whole, with what that has of it already. Data of an included file is a line of its
+        own, as the two are not merged.
 
         A place is a bucket or a folder of one as `gs://`, a table as `bq://`, `secrets/NAME` or `project`.
         """
-        secrets, folders, data = list[str](), list[str](), dict[str, Any]()
+        secrets, folders, data = list[str](), list[str](), list[str]()
         uses_vertex, others = False, list[str]()
         for permission, place in lacking:
             bucket, _, folder = place.removeprefix(BUCKET).partition("/")
@@ -128,11 +129,11 @@ class Grants:
             elif place == _PROJECT:
                 others.append(self._on_project(permission))
             elif place.startswith(TABLE) and _has([TABLE_VIEWER], permission):
-                data |= self._data(place)
+                data.append(place)
             elif not place.startswith(BUCKET):
                 others.append(f"{permission} on {place}: {_NOT_GRANTED}")
             elif bucket != self.bucket and _has(READER_ROLES.values(), permission):
-                data |= self._data(f"{BUCKET}{bucket}/")
+                data.append(f"{BUCKET}{bucket}/")
             elif not _has([WRITER_ROLE], permission):
                 others.append(f"{permission} on {place}: {_NOT_GRANTED}")
             elif bucket != self.bucket:
@@ -148,18 +149,29 @@ class Grants:
         if uses_vertex:
             identity["useVertexAi"] = True
         bucket_keys = {"writableFolders": [*dict.fromkeys([*self._folders.listed, *folders])]} if folders else {}
-        keys = {"data": data, "identity": identity, "bucket": bucket_keys}
+        own_data, included = self._data(dict.fromkeys(data))
+        keys = {"data": own_data, "identity": identity, "bucket": bucket_keys}
         given = self.settings.plan.stack
         shown = [f"{NAMESPACE}:{key}: {_flow({**given.get(key, {}), **value})}" for key, value in keys.items() if value]
-        return [*shown, *dict.fromkeys(others)]
+        return [*shown, *included, *dict.fromkeys(others)]
 
-    def _data(self, uri: str) -> dict[str, Any]:
-        """Return what `data` says of a bucket or table: an item that is there with its grant, or a new one."""
-        for each in self.settings.data.values():
-            if each.uri.startswith(uri):
-                return {each.name: {"uri": each.uri, "grant": True}}
-        name = re.sub("[^a-z0-9-]+", "-", uri.partition("://")[2].lower()).strip("-")
-        return {name: {"uri": uri, "grant": True}}
+    def _data(self, uris: Iterable[str]) -> tuple[dict[str, Any], list[str]]:
+        """Return what grants buckets and tables: items of the stack file's `data`, and lines for those of other files.
+
+        An item is one that is there, with its grant, or a new one.
+        """
+        own, included = dict[str, Any](), list[str]()
+        for uri in uris:
+            if item := next((each for each in self.settings.data.values() if each.uri.startswith(uri)), None):
+                granted = {item.name: {**item.fields, "grant": True}}
+                if item.name in self.settings.plan.stack.get("data", {}):
+                    own |= granted
+                else:
+                    included.append(f"{item.place((), '').place}: data: {_flow(granted)}")
+            else:
+                name = re.sub("[^a-z0-9-]+", "-", uri.partition("://")[2].lower()).strip("-")
+                own[name] = {"uri": uri, "grant": True}
+        return own, included
 
     def _on_project(self, permission: str) -> str:
         role = next((each for each, has in ROLES.items() if _has([each], permission) and has), None)

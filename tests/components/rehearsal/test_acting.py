@@ -10,8 +10,10 @@ from pathlib import Path
 import docker
 import pytest
 from vertex_training.cli import main
-from vertex_training.errors import ComponentError
+from vertex_training.data.lock import Data
+from vertex_training.errors import ComponentError, Problem
 from vertex_training.rehearsal.acting import Actor
+from vertex_training.rehearsal.fetch import Cache
 from vertex_training.settings.offline import read_stack
 
 from tests.standins.google_apis import GoogleApisStandIn, google_apis
@@ -145,6 +147,27 @@ def test_buckets_are_google_s_if_it_says_so(
     ]
     with pytest.raises(ComponentError, match=r"^--as: gs://odd: Google answers 500 \(said so\)$"):
         found.real(["odd"], with_account(None), said.append)
+
+
+def test_data_is_fetched_where_home_lacks_it(project: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project("  train: " + job("pass"))
+    fetched: list[str] = []
+    monkeypatch.setattr(Cache, "fetch", lambda _self, data, _google: fetched.append(data.name))
+    found = Actor("user", fetched=tmp_path, fetch_bytes=1)
+    monkeypatch.setattr(Actor, "_ask", lambda _self, bucket, _account: (404 if bucket == "gone" else 200, ""))
+    (tmp_path / "stacks-own" / "seed").mkdir(parents=True)
+    (tmp_path / "stacks-own" / "seed" / "part-0.csv").touch()
+    uris = {
+        "of-google": "gs://real/a/",
+        "there": "gs://stacks-own/seed/part-*.csv",
+        "whole": "gs://stacks-own/seed/",
+        "lacking": "gs://stacks-own/seed/test-*.csv",
+        "gone": "gs://gone/a/",
+        "files": "data/",
+    }
+    data = [Data(name, uri, "error", lambda _, message: Problem("", "", message)) for name, uri in uris.items()]
+    found.fetch(data, {"real"}, tmp_path, with_account(None), print)
+    assert fetched == ["of-google", "lacking"]
 
 
 TRAINER = """

@@ -37,13 +37,18 @@ def test_values_of_a_run_change_nothing_else(project: Write, tmp_path: Path, cap
         f"{WRITE}; open(p + '/said', 'w').write(' '.join(sys.argv[1:])); print('here', *sys.argv[1:]); "
         """open(p + '/metrics.json', 'w').write('{"accuracy": 0.91234, "train": {"loss": 2}, "by": "me"}')"""
     )
-    project("  train: " + lifted(job(script, "${vars.code}", "b")))
+    declared = json.loads(lifted(job(script, "${vars.code}", "b")))
+    experiment = "projects/acme-dev/locations/us-central1/metadataStores/default/contexts/rates"
+    declared["jobSpec"] |= {"experiment": experiment, "experimentRun": f"{experiment}-first"}
+    project(f"  train: {json.dumps(declared)}\n")
     before = sorted(path.name for path in Path.cwd().rglob("*"))
     field = "jobSpec.workerPoolSpecs[0].containerSpec.args[1]=other"
     assert run("train", None, ["vars.code=7", field], [], tmp_path / "out") == 0
     shown = capfd.readouterr().out
     assert "workerpool0-0  here 7 other" in shown
     assert "Machine type z9-giga-96 is not supported" in shown and "as the request lifts it" in shown
+    assert "train: the experiment rates is made for this run, and goes with it; on Vertex AI it has to be" in shown
+    assert "in no experiment" not in shown
     assert "train: accuracy 0.9123, train.loss 2\n" in shown
     assert f"train: succeeded; its outputs are in {tmp_path / 'out'}" in shown
     assert (tmp_path / "out" / "model" / "said").read_text() == "7 other"

@@ -69,5 +69,7 @@ def test_other_services_do_not_say_it(name: str) -> None:
     assert f"or unset {name} if nobody else's code can be here" in said({name: "true"})
 
 
-def test_a_machine_of_one_s_own_may() -> None:
-    require_own_code("--as", {"HOME": "/root"})
+@pytest.mark.parametrize("value", ["", "0", "false", "False"])
+def test_a_machine_of_one_s_own_may(value: str) -> None:
+    require_own_code("--as", {"HOME": "/root", "CI": value, "GITHUB_ACTIONS": value, "GITLAB_CI": value})
+    assert UNKNOWN in said({**GITHUB, "CI": value})

@@ -103,7 +103,7 @@ def test_a_name_means_its_newest_job(emulator: Emulator) -> None:
         found("digits")
     kinds = f"customJobs/{newer}, hyperparameterTuningJobs/{study}"
     assert str(raised.value) == f'jobs of several kinds are called "digits": {kinds}; give one of these ids'
-    with pytest.raises(ApiError, match="There is no job dig here"):
+    with pytest.raises(ApiError, match=r"There is no job dig here\. One that was deleted, replaced or pruned is gone"):
         found("dig")
 
 

@@ -119,3 +119,25 @@ def test_gcloud_learns_that_a_bucket_is_flat(tmp_path: Path) -> None:
         assert layout["hierarchicalNamespace"] == {"enabled": False}
         assert client.ask("GET", "/storage/v1/b/bucket/managedFolders").json() == {"kind": "storage#managedFolders"}
         assert client.ask("GET", "/storage/v1/b/nothing/managedFolders").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "name"),
+    [
+        ("GET", "/storage/v1/b/Acme_Data", "Acme_Data"),
+        ("GET", "/storage/v1/b/Acme_Data/o/a", "Acme_Data"),
+        ("DELETE", "/storage/v1/b/a..b", "a..b"),
+        ("POST", "/upload/storage/v1/b/Acme_Data/o?uploadType=media&name=a", "Acme_Data"),
+        # As Google's client for Python writes gs://acme, and as a client does that quotes it.
+        ("GET", "/storage/v1/b/gs://acme", "gs:"),
+        ("GET", "/storage/v1/b/gs:%2F%2Facme/o/a", "gs://acme"),
+        ("GET", "/download/storage/v1/b/gs:%2F%2Facme/o/a", "gs://acme"),
+        ("POST", "/upload/storage/v1/b/gs:%2F%2Facme/o?uploadType=media&name=a", "gs://acme"),
+    ],
+)
+def test_a_name_of_no_bucket_is_invalid(tmp_path: Path, method: str, path: str, name: str) -> None:
+    (tmp_path / "gcs").mkdir()
+    (tmp_path / "uploads").mkdir()
+    with ServedStorage(tmp_path) as client:
+        reply = client.ask(method, path)
+    assert (reply.status_code, reply.json()["error"]["message"]) == (400, f"Invalid bucket name: '{name}'")

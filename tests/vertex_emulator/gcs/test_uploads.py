@@ -188,7 +188,7 @@ def test_full_disk_is_reported_and_leaves_nothing(
         (f"{URL}?name=x", "uploadType"),
         (f"{URL}?uploadType=media&name=x&surprise=1", "surprise"),
         (f"{URL}?uploadType=media&name={'x' * 300}", "255 bytes"),
-        ("/upload/storage/v1/b/NO/o?uploadType=media&name=x", "bucket names"),
+        ("/upload/storage/v1/b/NO/o?uploadType=media&name=x", "Invalid bucket name: 'NO'"),
     ],
 )
 def test_bad_upload_is_rejected_with_reason(client: ServedStorage, root: Path, path: str, names: str) -> None:

@@ -202,6 +202,8 @@ def test_a_job_makes_no_bucket_by_writing(served: ServedDoor, job: Job, path: st
         "The specified bucket does not exist: dtaa.",
     )
     assert not (served.data.buckets / "dtaa").exists()
+    invalid = served.ask(job, path.format("Data"), "POST")
+    assert (invalid.status_code, invalid.json()["error"]["message"]) == (400, "Invalid bucket name: 'Data'")
     assert served.ask(job, path.format("data"), "POST").status_code == 200
 
 

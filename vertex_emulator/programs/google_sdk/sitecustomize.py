@@ -1,7 +1,8 @@
-"""What Python does at its start below `vertex-emulator exec`: Google's SDK gets the emulator as its default.
+"""What Python does at its start below `vertex-emulator exec`: Google's clients get the emulator as their default.
 
-The SDK reads no endpoint from the environment (google-cloud-aiplatform 2.x). This file runs in whatever environment the
-command has, in Python 3.7 or later, so it imports only what Python has imported by then.
+The SDK and Secret Manager's client read no endpoint from the environment (google-cloud-aiplatform 2.x,
+google-cloud-secret-manager 2.x). This file runs in whatever environment the command has, in Python 3.7 or later, so it
+imports only what Python has imported by then.
 """
 
 from __future__ import annotations
@@ -30,6 +31,24 @@ def _set_defaults(aiplatform: Any) -> None:
     )
 
 
+def _lead_home(module: Any) -> None:
+    """Let Secret Manager's client, made without a word about whom to call or as whom, call the emulator."""
+    initialise = module.SecretManagerServiceClient.__init__
+
+    def initialise_led_home(
+        self: Any, *, credentials: Any = None, transport: Any = None, client_options: Any = None, **others: Any
+    ) -> None:
+        given = client_options if isinstance(client_options, dict) else vars(client_options) if client_options else {}
+        if credentials is None and not any(map(given.get, ("api_endpoint", "api_key", "credentials_file"))):
+            from google.auth.credentials import AnonymousCredentials
+
+            credentials, client_options = AnonymousCredentials(), {**given, "api_endpoint": _ADDRESS or _URL}
+            transport = transport or (None if _ADDRESS else "rest")
+        initialise(self, credentials=credentials, transport=transport, client_options=client_options, **others)
+
+    module.SecretManagerServiceClient.__init__ = initialise_led_home
+
+
 def _send_token(credentials: Any) -> None:
     """Let anonymous credentials, which libraries use for emulators, send the emulator its token."""
     with open(_TOKEN_FILE or "") as file:  # noqa: PTH123
@@ -43,7 +62,10 @@ def _send_token(credentials: Any) -> None:
     credentials.AnonymousCredentials.before_request = before_request
 
 
-_ACTIONS: dict[str, Any] = {"google.cloud.aiplatform": _set_defaults}
+_ACTIONS: dict[str, Any] = {
+    "google.cloud.aiplatform": _set_defaults,
+    "google.cloud.secretmanager_v1.services.secret_manager_service.client": _lead_home,
+}
 if _TOKEN_FILE:
     _ACTIONS["google.auth.credentials"] = _send_token
 

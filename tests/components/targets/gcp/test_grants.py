@@ -117,10 +117,11 @@ def test_what_a_stack_lets_jobs_do(tmp_path: Path, permission: str, resource: st
             "vertex-training:identity: {secrets: [hf], useVertexAi: true}",
         ),
         (
-            {},
+            {"data": {"raw": {"uri": "gs://raw-data/2026/", "verify": "warn"}, "other": {"uri": "gs://other/"}}},
             "storage.objects.get",
             "gs://raw-data/a/",
-            "vertex-training:data: {raw: {uri: 'gs://raw-data/2026/', grant: true}}",
+            "vertex-training:data: {other: {uri: 'gs://other/'}, "
+            "raw: {uri: 'gs://raw-data/2026/', verify: warn, grant: true}}",
         ),
         (
             {},
@@ -137,15 +138,24 @@ def test_what_a_stack_lets_jobs_do(tmp_path: Path, permission: str, resource: st
     ],
 )
 def test_keys_grant_what_lacks(tmp_path: Path, stack: Any, permission: str, place: str, line: str) -> None:
-    declared = "data: {raw: {uri: gs://raw-data/2026/}}\n"
-    grants = Grants(settings(tmp_path, JOBS + declared, **stack))
+    grants = Grants(settings(tmp_path, **stack))
     assert not judge(grants).has(permission, place)
     assert grants.remedies([(permission, place)]) == [line]
 
     key, _, value = line.removeprefix("vertex-training:").partition(": ")
-    more = {key: yaml.safe_load(value)} if key != "data" else {}
-    jobs = JOBS + (declared if more else f"data: {value}\n")
-    assert judge(Grants(settings(tmp_path, jobs, **{**stack, **more}))).has(permission, place)
+    assert judge(Grants(settings(tmp_path, **{**stack, key: yaml.safe_load(value)}))).has(permission, place)
+
+
+def test_data_of_an_included_file_is_granted_there(tmp_path: Path) -> None:
+    declared = "data: {raw: {uri: gs://raw-data/2026/, formerly: [old]}}\n"
+    lacking = [("storage.objects.get", "gs://raw-data/a/"), ("storage.objects.list", "gs://photos")]
+    own, included = Grants(settings(tmp_path, JOBS + declared)).remedies(lacking)
+    assert own == "vertex-training:data: {photos: {uri: 'gs://photos/', grant: true}}"
+    place, _, line = included.partition(": ")
+    assert place == f"jobs.yaml:{(JOBS + declared).count(chr(10))}"
+    assert line == "data: {raw: {uri: 'gs://raw-data/2026/', formerly: [old], grant: true}}"
+    known = settings(tmp_path, f"{JOBS}{line}\n", data=yaml.safe_load(own.partition(": ")[2]))
+    assert all(judge(Grants(known)).has(*each) for each in lacking)
 
 
 @pytest.mark.parametrize(
