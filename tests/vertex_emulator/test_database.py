@@ -157,7 +157,7 @@ def test_the_file_keeps_nothing_of_it(database: Database, tmp_path: Path) -> Non
 
 
 def test_changes_within_a_millisecond_have_their_etags(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vertex_emulator.database.lineage.now_ns", lambda: 10**18)
+    monkeypatch.setattr("vertex_emulator.database.records.now_ns", lambda: 10**18)
     with database.write() as transaction:
         node = transaction.lineage.add("projects/1/locations/r/metadataStores/default", {})
         assert node is not None

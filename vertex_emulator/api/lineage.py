@@ -20,7 +20,8 @@ from vertex_api.validation.shape import MUST_BE_OBJECT, FieldProblem
 from vertex_emulator.api import lists
 from vertex_emulator.api.lists import ListRequest
 from vertex_emulator.database import Database, Transaction
-from vertex_emulator.database.lineage import CHILD, MEMBER, Edge, Node
+from vertex_emulator.database.lineage import CHILD, MEMBER, Edge
+from vertex_emulator.database.records import Resource
 from vertex_emulator.errors import ApiError
 from vertex_emulator.filters import And, Comparison, Filter
 from vertex_emulator.http.responses import invalid_argument
@@ -56,7 +57,7 @@ class _Kind:
         """The query parameter with the id of a new one."""
         return f"{self.noun[0].lower()}{self.noun[1:]}Id"
 
-    def fields(self, transaction: Transaction) -> lists.Fields[Node]:
+    def fields(self, transaction: Transaction) -> lists.Fields[Resource]:
         """Return the fields of filters and orders."""
         times = {
             "create_time": lambda node: format_time(node.created),
@@ -71,7 +72,7 @@ class _Kind:
             "in_context": lambda node, name: _said(_full(name) in transaction.lineage.parents(node)),
             "child_contexts": lambda node, name: _said(_full(name) in transaction.lineage.children(node)),
         }
-        return lists.Fields[Node](
+        return lists.Fields[Resource](
             {"name": lambda node: node.name, **texts, **times},
             labels=lambda node: node.spec.get("labels", {}),
             families={name: families[name] for name in ("metadata", *self.families)},
@@ -289,7 +290,7 @@ class LineageService:
             found, latest, events = {node.name: node}, [node], dict[tuple[str, str], Edge]()
             left = int(hops) if hops else -1
             while latest and left and len(found) <= 2 * _MAX_NODES:
-                new = dict[str, Node]()
+                new = dict[str, Resource]()
                 edges = transaction.lineage.events(latest)
                 ends = transaction.lineage.named(end for edge in edges for end in (edge.source, edge.target))
                 for edge in edges:
@@ -334,7 +335,7 @@ def _violations(message: Mapping[str, Any]) -> Iterator[Violation]:
     yield from check_common({"displayName": "optional", **{key: value for key, value in message.items() if value}})
 
 
-def _create(transaction: Transaction, kind: _Kind, name: str, spec: Mapping[str, Any]) -> Node:
+def _create(transaction: Transaction, kind: _Kind, name: str, spec: Mapping[str, Any]) -> Resource:
     if not _ID.fullmatch(name.rpartition("/")[2]):
         message = "Must be 4-128 characters in length. Valid characters are /[a-z][0-9]-/."
         raise invalid_argument([FieldProblem((kind.id_parameter,), message)])
@@ -345,7 +346,7 @@ def _create(transaction: Transaction, kind: _Kind, name: str, spec: Mapping[str,
     return node
 
 
-def _require(transaction: Transaction, name: str) -> Node:
+def _require(transaction: Transaction, name: str) -> Resource:
     node = transaction.lineage.get(name)
     if node is None:
         noun = _kind(name).noun
@@ -363,12 +364,12 @@ def _require_store(transaction: Transaction, name: str) -> None:
 
 def _members(
     transaction: Transaction, owner: str, request: Mapping[str, Any], field: str, collection: str
-) -> Iterator[Node]:
+) -> Iterator[Resource]:
     for index, name in enumerate(request.get(field, ())):
         yield _member(transaction, owner, name, collection, (field, index))
 
 
-def _member(transaction: Transaction, owner: str, name: str, collection: str, path: KeyPath) -> Node:
+def _member(transaction: Transaction, owner: str, name: str, collection: str, path: KeyPath) -> Resource:
     """Return a node of a collection of the owner's store by the name that a request has. Raises ApiError."""
     full = _full(name)
     if not full.startswith(f"{_store(owner)}/{collection}/"):
@@ -382,7 +383,7 @@ def _full(name: str) -> str:
     return with_number(name) if _NAME.fullmatch(name) else name
 
 
-def _with_ancestors(transaction: Transaction, node: Node) -> set[str]:
+def _with_ancestors(transaction: Transaction, node: Resource) -> set[str]:
     found, latest = {node.name}, [node]
     while latest:
         above = {name for each in latest for name in transaction.lineage.parents(each)} - found
@@ -391,7 +392,7 @@ def _with_ancestors(transaction: Transaction, node: Node) -> set[str]:
     return found
 
 
-def _matching(transaction: Transaction, collection: str, list_request: ListRequest) -> Iterator[Node]:
+def _matching(transaction: Transaction, collection: str, list_request: ListRequest) -> Iterator[Resource]:
     """Yield the nodes of a collection that a list asks for, the newest first; those after its position if unordered."""
     condition = _parsed(transaction, collection, list_request)
     fields = _kind(collection).fields(transaction)
@@ -443,7 +444,7 @@ def _said(is_so: bool) -> str | None:
     return "" if is_so else None
 
 
-def _metadata_text(node: Node, key: str) -> str | None:
+def _metadata_text(node: Resource, key: str) -> str | None:
     """Return the value that `FIELD.TYPE` names, None if there is none of that type; FIELD may lead into objects."""
     path, _, type_name = key.rpartition(".")
     value: Any = node.spec.get("metadata", {})
@@ -467,7 +468,7 @@ def _metadata_text(node: Node, key: str) -> str | None:
     return None
 
 
-def _subgraph(transaction: Transaction, nodes: Sequence[Node], events: Sequence[Edge]) -> dict[str, Any]:
+def _subgraph(transaction: Transaction, nodes: Sequence[Resource], events: Sequence[Edge]) -> dict[str, Any]:
     """Return a LineageSubgraph. Raises ApiError for more than the service returns."""
     by_kind = {
         items: [_json(transaction, node) for node in nodes if _kind(node.name) == _KINDS[items]]
@@ -487,7 +488,7 @@ def _event_json(event: Edge) -> dict[str, Any]:
     return {**ends, "eventTime": format_time(event.created), "type": event.type, **labels}
 
 
-def _json(transaction: Transaction, node: Node) -> dict[str, Any]:
+def _json(transaction: Transaction, node: Resource) -> dict[str, Any]:
     """Return a node as GET returns it."""
     times = {"createTime": format_time(node.created), "updateTime": format_time(node.updated)}
     body = {"name": node.name, **node.spec, **times}

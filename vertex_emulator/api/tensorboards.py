@@ -18,7 +18,7 @@ from vertex_emulator.api import lists
 from vertex_emulator.api.lists import ListRequest, Mask
 from vertex_emulator.api.uploads import JobUploads
 from vertex_emulator.database import Database, Transaction
-from vertex_emulator.database.tensorboards import BoardResource
+from vertex_emulator.database.records import Resource
 from vertex_emulator.errors import ApiError
 from vertex_emulator.http.responses import invalid_argument, malformed_name
 from vertex_emulator.names import BOARD_COLLECTIONS, BOARD_PATTERNS, new_id, with_number
@@ -79,7 +79,7 @@ def _level(name: str) -> _Level:
     return _LEVELS[(name.count("/") - 4) // 2]
 
 
-_FIELDS = lists.Fields[BoardResource](
+_FIELDS = lists.Fields[Resource](
     {
         "name": lambda each: each.name,
         "display_name": lambda each: each.spec.get("displayName", ""),
@@ -177,7 +177,7 @@ class TensorboardService:
         fields = lists.update_fields(update_mask, level.message)
         with self.database.write() as transaction:
             resource = _require(transaction, name)
-            if sent.get("etag", _etag(resource)) != _etag(resource):
+            if sent.get("etag", resource.etag) != resource.etag:
                 raise ApiError("FAILED_PRECONDITION", f"etag: {name} has changed since it was read; read it again.")
             for field in fields:  # as recorded, a mask may name a field that cannot change and has not
                 if field not in level.updates and sent.get(field) != resource.spec.get(field):
@@ -264,7 +264,7 @@ def _create(
     given: str,
     body: Mapping[str, Any],
     path: KeyPath = (),
-) -> BoardResource:
+) -> Resource:
     """Store a resource with an id of the client's or, where that may be left out, of the emulator's."""
     spec = {field: value for field, value in _check(level, body, path).items() if field != "etag"}
     if not given and level in (_EXPERIMENT, _RUN):
@@ -309,7 +309,7 @@ def _check_unique(
     level: _Level,
     collection: str,
     spec: Mapping[str, Any],
-    itself: BoardResource | None = None,
+    itself: Resource | None = None,
 ) -> None:
     """Google's SDK knows a time series that exists by INVALID_ARGUMENT and "already exist" in its text."""
     names = transaction.tensorboards.named(collection, spec["displayName"])
@@ -318,7 +318,7 @@ def _check_unique(
         raise invalid_argument([FieldProblem(("displayName",), message)])
 
 
-def _keep_one_default(transaction: Transaction, board: BoardResource) -> None:
+def _keep_one_default(transaction: Transaction, board: Resource) -> None:
     """The newest default tensorboard of a project and region is the only one (discovery document, isDefault)."""
     if not board.spec.get("isDefault"):
         return
@@ -328,7 +328,7 @@ def _keep_one_default(transaction: Transaction, board: BoardResource) -> None:
             transaction.tensorboards.set_spec(other, spec)
 
 
-def _require(transaction: Transaction, name: str) -> BoardResource:
+def _require(transaction: Transaction, name: str) -> Resource:
     """Return a resource. Raises ApiError for the outermost resource of its name that does not exist."""
     _require_parent(transaction, name.rpartition("/")[0])
     resource = transaction.tensorboards.get(name)
@@ -379,7 +379,7 @@ def _write(transaction: Transaction, run: str, data: Sequence[Mapping[str, Any]]
         transaction.tensorboards.write(series, each["values"])
 
 
-def _data(transaction: Transaction, series: BoardResource, limit: int) -> dict[str, Any]:
+def _data(transaction: Transaction, series: Resource, limit: int) -> dict[str, Any]:
     """Return the TimeSeriesData of a time series.
 
     Of more points than `limit` (-1 for none, 0 for the service's own), evenly spaced ones are returned, with the last.
@@ -395,14 +395,14 @@ def _data(transaction: Transaction, series: BoardResource, limit: int) -> dict[s
     }
 
 
-def _json(transaction: Transaction, resource: BoardResource) -> dict[str, Any]:
+def _json(transaction: Transaction, resource: Resource) -> dict[str, Any]:
     """Return a resource as GET returns it."""
     body = {
         "name": resource.name,
         **resource.spec,
         "createTime": format_time(resource.created),
         "updateTime": format_time(resource.updated),
-        "etag": _etag(resource),
+        "etag": resource.etag,
     }
     level = _level(resource.name)
     if level == _BOARD:
@@ -413,10 +413,6 @@ def _json(transaction: Transaction, resource: BoardResource) -> dict[str, Any]:
     elif level == _SERIES and (extent := transaction.tensorboards.extent(resource)):
         body["metadata"] = {"maxStep": str(extent[0]), **({"maxWallTime": extent[1]} if extent[1] else {})}
     return body
-
-
-def _etag(resource: BoardResource) -> str:
-    return f"{resource.updated:x}"
 
 
 def _type(level: _Level) -> str:

@@ -10,11 +10,14 @@ from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from itertools import islice
 from typing import Any, Literal
 
+from pydantic_core import from_json
+
 from vertex_api.jobspec import is_reduction_server, replica_count
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TERMINAL_STATES, Kind, ResourceName
 from vertex_api.schedules import ScheduledJob, ScheduleRequest
 from vertex_emulator.faults import InjectedFault, UnnoticedFailure
 from vertex_emulator.names import Location
+from vertex_emulator.times import now_ns
 
 QUEUED = "JOB_STATE_QUEUED"
 PENDING = "JOB_STATE_PENDING"
@@ -319,6 +322,71 @@ class Table:
         where = " AND ".join(f"{name} = ?" for name in key)
         values = (*encode(columns.values()), *key.values())
         self._connection.execute(f"UPDATE {table} SET {changes} WHERE {where}", values)
+
+
+_MILLISECOND = 10**6
+
+
+@dataclass(frozen=True)
+class Resource:
+    """A row of a table of resources by name; `spec` is the request's message in canonical form."""
+
+    sequence: int
+    name: str
+    spec: Mapping[str, Any]
+    created: int
+    updated: int
+
+    @classmethod
+    def parse(cls, row: sqlite3.Row) -> "Resource":
+        """Return the resource of a row."""
+        columns = {name: row[name] for name in ("sequence", "name", "created", "updated")}
+        return cls(**columns, spec=from_json(row["spec"]))
+
+    @property
+    def id(self) -> str:
+        """The last part of the name."""
+        return self.name.rpartition("/")[2]
+
+    @property
+    def etag(self) -> str:
+        """The time of the last change in ms, as the service's (docs/fidelity.md, captures); each change has another."""
+        return str(self.updated // _MILLISECOND)
+
+
+class ResourceTable(Table):
+    """The statements on a table of resources of several kinds, with what is in each, by name.
+
+    Names have the project's number. A collection is a name without the id: `projects/1/locations/r/tensorboards`.
+    """
+
+    table: str
+
+    def add(self, name: str, spec: Mapping[str, Any]) -> Resource | None:
+        """Store a resource and return it; None if its name is taken."""
+        now = now_ns()
+        try:
+            self._insert(self.table, name=name, collection=name.rpartition("/")[0], spec=spec, created=now, updated=now)
+        except sqlite3.IntegrityError:
+            return None
+        return self.get(name)
+
+    def get(self, name: str) -> Resource | None:
+        """Return a resource; None if it does not exist."""
+        row = self._first(f"SELECT * FROM {self.table} WHERE name = ?", name)
+        return Resource.parse(row) if row else None
+
+    def set_spec(self, resource: Resource, spec: Mapping[str, Any]) -> Resource:
+        """Set the fields of a resource, and return it as it is now."""
+        updated = max(now_ns(), (resource.updated // _MILLISECOND + 1) * _MILLISECOND)
+        self._update(self.table, {"sequence": resource.sequence}, spec=spec, updated=updated)
+        return replace(resource, spec=spec, updated=updated)
+
+    def delete(self, name: str) -> None:
+        """Delete a resource and all that is in it."""
+        # By the index of names: "0" is the character after "/".
+        query = f"DELETE FROM {self.table} WHERE name = ? OR (name > ? AND name < ?)"
+        self._connection.execute(query, (name, f"{name}/", f"{name}0"))
 
 
 _AT_ONCE = 500

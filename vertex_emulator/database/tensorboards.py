@@ -1,59 +1,23 @@
 """Tensorboards with the experiments, runs and time series in them, all in one table by name; and their points."""
 
 import json
-import sqlite3
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic_core import from_json
 
-from vertex_emulator.database.records import Table, batches
-from vertex_emulator.times import now_ns
+from vertex_emulator.database.records import Resource, ResourceTable, batches
 
 
-@dataclass(frozen=True)
-class BoardResource:
-    """A tensorboard, experiment, run or time series; `spec` is the request's message in canonical form."""
+class Tensorboards(ResourceTable):
+    """The statements on tensorboards and all that is in them: experiments, runs and time series."""
 
-    sequence: int
-    name: str
-    spec: Mapping[str, Any]
-    created: int
-    updated: int
+    table = "tensorboards"
 
-    @property
-    def id(self) -> str:
-        """The last part of the name."""
-        return self.name.rpartition("/")[2]
-
-
-class Tensorboards(Table):
-    """The statements on tensorboards and all that is in them.
-
-    Names have the project's number. A collection is a name without the id: `projects/1/locations/r/tensorboards`.
-    """
-
-    def add(self, name: str, spec: Mapping[str, Any]) -> BoardResource | None:
-        """Store a resource and return it; None if its name is taken."""
-        now = now_ns()
-        try:
-            self._insert(
-                "tensorboards", name=name, collection=name.rpartition("/")[0], spec=spec, created=now, updated=now
-            )
-        except sqlite3.IntegrityError:
-            return None
-        return self.get(name)
-
-    def get(self, name: str) -> BoardResource | None:
-        """Return a resource; None if it does not exist."""
-        row = self._first("SELECT * FROM tensorboards WHERE name = ?", name)
-        return _parse(row) if row else None
-
-    def of(self, collection: str) -> list[BoardResource]:
+    def of(self, collection: str) -> list[Resource]:
         """List the resources of a collection, the oldest first."""
         query = "SELECT * FROM tensorboards WHERE collection = ? ORDER BY sequence"
-        return [_parse(row) for row in self._connection.execute(query, (collection,))]
+        return [Resource.parse(row) for row in self._connection.execute(query, (collection,))]
 
     def named(self, collection: str, display_name: str) -> list[str]:
         """List the names of those of a collection that have a display name."""
@@ -67,23 +31,14 @@ class Tensorboards(Table):
         row = self._first(query, len(prefix), prefix, f"%/{collection}")
         return int(row["n"]) if row else 0
 
-    def set_spec(self, resource: BoardResource, spec: Mapping[str, Any]) -> None:
-        """Set the fields of a resource."""
-        self._update("tensorboards", {"sequence": resource.sequence}, spec=spec, updated=now_ns())
-
-    def delete(self, name: str) -> None:
-        """Delete a resource and all that is in it."""
-        query = "DELETE FROM tensorboards WHERE name = ? OR substr(name, 1, ?) = ?"
-        self._connection.execute(query, (name, len(name) + 1, f"{name}/"))
-
-    def write(self, series: BoardResource, points: Iterable[Mapping[str, Any]]) -> None:
+    def write(self, series: Resource, points: Iterable[Mapping[str, Any]]) -> None:
         """Store canonical TimeSeriesDataPoints, each in place of that of the same step."""
         rows = [
             (series.sequence, point.get("step", 0), point.get("wallTime", ""), json.dumps(point)) for point in points
         ]
         self._connection.executemany("INSERT OR REPLACE INTO tensorboard_points VALUES (?, ?, ?, ?)", rows)
 
-    def points(self, series: BoardResource) -> list[dict[str, Any]]:
+    def points(self, series: Resource) -> list[dict[str, Any]]:
         """List the points of a time series by step."""
         query = "SELECT point FROM tensorboard_points WHERE series = ? ORDER BY step"
         return [from_json(row["point"]) for row in self._connection.execute(query, (series.sequence,))]
@@ -104,13 +59,8 @@ class Tensorboards(Table):
                     found.setdefault(row["collection"].rpartition("/")[0], {})[row["tag"]] = scalar.get("value", 0.0)
         return found
 
-    def extent(self, series: BoardResource) -> tuple[int, str] | None:
+    def extent(self, series: Resource) -> tuple[int, str] | None:
         """Return the last step and the last time of a time series; None without points."""
         query = "SELECT max(step) AS step, max(time) AS time FROM tensorboard_points WHERE series = ?"
         row = self._first(query, series.sequence)
         return (row["step"], row["time"]) if row and row["step"] is not None else None
-
-
-def _parse(row: sqlite3.Row) -> BoardResource:
-    columns = {name: row[name] for name in ("sequence", "name", "created", "updated")}
-    return BoardResource(**columns, spec=from_json(row["spec"]))

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from vertex_emulator.database import Database, Transaction
-from vertex_emulator.database.lineage import Node
+from vertex_emulator.database.records import Resource
 from vertex_emulator.errors import ApiError
 from vertex_emulator.representation import api_state, time_fields
 from vertex_emulator.times import parse_time
@@ -74,7 +74,7 @@ def curves(database: Database, name: str, ids: Sequence[str]) -> dict[str, Any]:
     return {"lines": sorted(lines, key=lambda line: str(line["tag"]))}
 
 
-def _summary(node: Node) -> dict[str, Any]:
+def _summary(node: Resource) -> dict[str, Any]:
     parts = node.name.split("/")
     return {
         "id": node.id,
@@ -85,7 +85,7 @@ def _summary(node: Node) -> dict[str, Any]:
     }
 
 
-def _run(transaction: Transaction, node: Node, series: Mapping[str, float | str]) -> dict[str, Any]:
+def _run(transaction: Transaction, node: Resource, series: Mapping[str, float | str]) -> dict[str, Any]:
     metadata = _object(node.spec.get("metadata"))
     state = metadata.get("_state")
     return {
@@ -100,7 +100,7 @@ def _run(transaction: Transaction, node: Node, series: Mapping[str, float | str]
     }
 
 
-def _name(node: Node) -> str:
+def _name(node: Resource) -> str:
     return str(node.spec.get("displayName") or node.id)
 
 
@@ -122,7 +122,7 @@ def _scalars(value: Any) -> dict[str, float | str]:
     return {key: each for key, each in _object(value).items() if isinstance(each, int | float | str)}
 
 
-def _boards(transaction: Transaction, runs: Sequence[Node]) -> dict[str, str]:
+def _boards(transaction: Transaction, runs: Sequence[Resource]) -> dict[str, str]:
     """Return the run of a tensorboard that each of some runs has, by name."""
     artifacts = {run.name: run.name.replace("/contexts/", "/artifacts/") + _BOARD_RUN for run in runs}
     found = transaction.lineage.named(artifacts.values())
@@ -131,7 +131,7 @@ def _boards(transaction: Transaction, runs: Sequence[Node]) -> dict[str, str]:
     return {run: board for run, board in boards.items() if isinstance(board, str)}
 
 
-def _last_values(transaction: Transaction, runs: Sequence[Node]) -> dict[str, dict[str, float | str]]:
+def _last_values(transaction: Transaction, runs: Sequence[Resource]) -> dict[str, dict[str, float | str]]:
     """Return the last value of each time series of some runs, by the names of both."""
     boards = _boards(transaction, runs)
     last = transaction.tensorboards.last_scalars(boards.values())
