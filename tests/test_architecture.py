@@ -93,6 +93,12 @@ def test_rooms_import_in_one_direction(room: str, forbidden: tuple[str, ...]) ->
     assert importing(room, *forbidden) == []
 
 
+def test_one_module_locks_files() -> None:
+    rooms = ("components", "vertex_api", "vertex_emulator", "tools")
+    named = [str(file) for room in rooms for file, _ in trees(room) if ".flock(" in (ROOT / file).read_text()]
+    assert named == ["vertex_api/locks.py"]
+
+
 def test_imports_inside_components_are_relative() -> None:
     """So the same files are `components` in a checkout and `vertex_training` where the package is installed."""
     absolute = [

@@ -5,6 +5,7 @@
 - A job: `job` (the value that everything takes), `jobspec` and `machines` (what Vertex AI fills in), `studies` (metrics
   and trials), `mistakes` (what is allowed and very likely wrong), `estimates` (cost, quota, availability).
 - Calls: `client`, `retry`, `credentials`, `transport`, `errors`. Schedules: `schedules`, `cron`.
+- Processes: `emulator` (its files and requests), `locks`.
 """
 
 __version__ = "0.1.0"

@@ -1,6 +1,5 @@
 """An emulator as other processes see it: the files of its data folder, where it listens, and requests to it."""
 
-import fcntl
 import json
 import urllib.error
 import urllib.request
@@ -8,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
+
+from vertex_api import locks
 
 LOCK = "lock"
 """The file that the one process that serves a data folder has locked."""
@@ -98,12 +99,9 @@ def is_locked(lock: Path) -> bool:
     """Return whether an emulator holds the lock of its data folder. Raises OSError if it cannot be probed."""
     try:
         with lock.open() as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared, so that two probes do not meet
+            return not locks.try_take(file, shared=True)  # so that two probes do not meet
     except FileNotFoundError:
         return False
-    except BlockingIOError:
-        return True
-    return False
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """The data folder of an emulator: its paths, made for the owner only; its lock; its server's address."""
 
 import contextlib
-import fcntl
 import os
 import stat
 import time
@@ -9,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from vertex_api import emulator
+from vertex_api import emulator, locks
 from vertex_api.emulator import Address
 from vertex_emulator.errors import EmulatorNotRunning, StartError
 from vertex_emulator.removal import remove_tree
@@ -186,39 +185,32 @@ def acquire_lock(lock: Path) -> IO[str]:
         file = os.fdopen(number, "r+")
         try:
             os.fchmod(number, 0o600)
-            _lock_soon(file)
-        except OSError:
+            _lock_soon(file, lock)
+        except (OSError, StartError):
             file.close()
             raise
     except FileNotFoundError:
         raise
-    except BlockingIOError as error:
-        message = f"an emulator is already running on {lock.parent}; stop it with: vertex-emulator stop"
-        raise StartError(message, EXIT_ALREADY_RUNNING) from error
     except OSError as error:
         raise _lock_error(lock, error) from error
     return file
 
 
-def _lock_soon(file: IO[str]) -> None:
+def _lock_soon(file: IO[str], lock: Path) -> None:
     begun = time.monotonic()
-    while True:
-        try:
-            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() - begun > (_PROBE_SECONDS if _is_only_probed(file) else _HOLDER_SECONDS):
-                raise
-            time.sleep(0.01)
+    while not locks.try_take(file):
+        if time.monotonic() - begun > (_PROBE_SECONDS if _is_only_probed(file) else _HOLDER_SECONDS):
+            message = f"an emulator is already running on {lock.parent}; stop it with: vertex-emulator stop"
+            raise StartError(message, EXIT_ALREADY_RUNNING)
+        time.sleep(0.01)
 
 
 def _is_only_probed(file: IO[str]) -> bool:
     """Return whether whoever holds the lock only asks if an emulator does: `is_locked` takes a shared lock."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    fcntl.flock(file, fcntl.LOCK_UN)
-    return True
+    is_shared = locks.try_take(file, shared=True)
+    if is_shared:
+        locks.free(file)
+    return is_shared
 
 
 def _lock_error(lock: Path, error: OSError) -> StartError:

@@ -1,7 +1,6 @@
 """A side, Vertex AI or the emulator: it answers probes, and nothing that they make is left in it."""
 
 import contextlib
-import fcntl
 import json
 import os
 import re
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from vertex_api import credentials
+from vertex_api import credentials, locks
 from vertex_api.answers import CAPACITY
 from vertex_api.names import KINDS, TERMINAL_STATES
 from vertex_api.retry import DISABLED_API, PROVISIONING
@@ -95,10 +94,8 @@ class Journal:
         """
         folder = os.open(self.file.absolute().parent, os.O_RDONLY)
         try:
-            try:
-                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise ParityFailed(f"{self.file}: another run is at work in this folder; wait for it") from error
+            if not locks.try_take(folder):
+                raise ParityFailed(f"{self.file}: another run is at work in this folder; wait for it")
             yield
         finally:
             os.close(folder)

@@ -5,7 +5,6 @@ one was killed. Names and contents are a bucket's, which strangers may write to.
 """
 
 import base64
-import fcntl
 import hashlib
 import os
 import stat
@@ -19,6 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote
+
+from vertex_api import locks
 
 from ..data.listing import BUCKET, selection
 from ..data.lock import Data
@@ -181,13 +182,8 @@ class Cache:
                     f"{folder}: is a link, or others can open it, which no run leaves so: a branch may have brought "
                     "it; remove it"
                 )
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        with os.fdopen(os.open(self.folder / "lock", flags, 0o600), "w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                self.say(f"waiting for another run, which fetches into {self.folder}")
-                fcntl.flock(lock, fcntl.LOCK_EX)
+        waiting = partial(self.say, f"waiting for another run, which fetches into {self.folder}")
+        with locks.held(self.folder / "lock", waiting):
             yield
 
 

@@ -3,7 +3,6 @@
 Where a run is killed, the next one removes what it has left: a run holds a lock on its folder for as long as it lives.
 """
 
-import fcntl
 import os
 import shutil
 import signal
@@ -16,6 +15,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO
+
+from vertex_api import locks
 
 from ..errors import EmulatorFailed
 from ..images import builders
@@ -59,17 +60,13 @@ def _make() -> tuple[Path, IO[str]]:
     while True:
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
         try:
-            lock = _open_lock(folder)
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            lock = locks.open_lock(folder / LOCK)
+            locks.take(lock)
             if os.path.samestat((folder / LOCK).stat(), os.fstat(lock.fileno())):
                 return folder, lock
             lock.close()
         except FileNotFoundError:  # another run has taken the folder for an abandoned one, before it was locked
             continue
-
-
-def _open_lock(folder: Path) -> IO[str]:
-    return os.fdopen(os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "w")
 
 
 @contextmanager
@@ -91,10 +88,10 @@ def _remove_abandoned() -> None:
             found = folder.lstat()
             if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
                 continue
-            with _open_lock(folder) as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                _remove(folder)
-        except OSError:  # its run lives, or has just ended
+            with locks.open_lock(folder / LOCK) as lock:
+                if locks.try_take(lock):  # no run lives in it
+                    _remove(folder)
+        except OSError:  # its run has just ended
             continue
 
 

@@ -1,6 +1,5 @@
 """The emulator of a project, from outside: its process, requests to it, its secrets, and its resource in a stack."""
 
-import fcntl
 import http.client
 import ipaddress
 import json
@@ -15,6 +14,7 @@ from urllib.parse import urlsplit
 import pulumi
 from pulumi import dynamic
 
+from vertex_api import locks
 from vertex_api.acting import Acting
 from vertex_api.client import Endpoint
 from vertex_api.emulator import DECLARATIONS, GRANTS, IDENTITIES, SECRETS, STAND_INS, Address, ask
@@ -201,8 +201,7 @@ def _replace(name: str, key: str, value: Mapping[str, Any]) -> None:
     lock_file = file.with_suffix(".lock")
     if link := next((each for each in (file, lock_file) if each.is_symlink()), None):
         raise EmulatorFailed(f"{link}: is a link, which may lead anywhere; remove it")
-    with lock_file.open("w") as lock:  # of several stacks
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locks.held(lock_file):  # of several stacks
         values = json.loads(file.read_text()) if file.exists() else {}
         values = {other: each for other, each in values.items() if other != key}
         if value:

@@ -7,14 +7,13 @@ python3 -m tools.setup env           shell code for `eval`, after the steps that
 """
 
 import argparse
-import fcntl
 import os
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Protocol
 
 from tools.setup import (
@@ -34,6 +33,7 @@ from tools.setup import (
     testing,
 )
 from tools.setup.programs import Output, SetupError
+from vertex_api import locks
 
 
 class Step(Protocol):
@@ -144,10 +144,7 @@ def lock(output: Output) -> Iterator[None]:
         raise SetupError(f"{folder}: other users may write to it, and programs in it are started; remove it")
     show_progress: programs.Progress | None = None
     with (cache_folder() / "setup.lock").open("a+") as file:
-        while True:
-            with suppress(BlockingIOError):
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
+        while not locks.try_take(file):
             file.seek(0)
             show_progress = show_progress or output.progress(f"waiting for another set-up, {file.read()}")
             show_progress(time.monotonic() - started)

@@ -4,7 +4,6 @@ Imports of the database and of containers are local: most commands only send a r
 """
 
 import contextlib
-import fcntl
 import http.client
 import json
 import os
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import vertex_emulator
+from vertex_api import locks
 from vertex_api.emulator import Address, ask
 from vertex_api.names import did_you_mean
 from vertex_emulator import faults
@@ -71,8 +71,7 @@ def start(root: Path, serve_options: Sequence[str] = (), program: Sequence[str] 
     and with its exit code.
     """
     data = DataFolder.open(root)
-    with (data.root / "start.lock").open("w") as lock, data.emulator_log.open("ab") as log:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locks.held(data.root / "start.lock"), data.emulator_log.open("ab") as log:
         log_start = log.tell()
         process: subprocess.Popen[bytes] | None = None
         deadline = time.monotonic() + _START_SECONDS

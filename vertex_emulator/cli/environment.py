@@ -1,7 +1,6 @@
 """The commands `env` and `exec`: what leads Google's clients to an emulator, printed or given to another command."""
 
 import contextlib
-import fcntl
 import json
 import os
 import shlex
@@ -11,10 +10,11 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import IO, Any
 from urllib.parse import urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+from vertex_api import locks
 from vertex_api.emulator import Address
 from vertex_emulator import programs
 from vertex_emulator.cli import emulator
@@ -171,11 +171,11 @@ def _running(data: DataFolder) -> Iterator[Address]:
     """Yield the endpoint of an emulator. One that is started here is stopped when no `exec` uses it any more."""
     try:
         DataFolder.open(data.root)
-        lock = (data.root / "exec.lock").open("w")
+        lock = locks.open_lock(data.root / "exec.lock")
     except EmulatorError as error:
         raise CommandNotRun(str(error), 125) from error
     with lock:
-        fcntl.flock(lock, fcntl.LOCK_SH)
+        locks.take(lock, shared=True)
         try:
             started = emulator.start(data.root)
         except EmulatorError as error:
@@ -189,12 +189,10 @@ def _running(data: DataFolder) -> Iterator[Address]:
                 started.process.wait()
 
 
-def _wait_for_others(lock: Any) -> None:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+def _wait_for_others(lock: IO[str]) -> None:
+    if not locks.try_take(lock):
         note("another `vertex-emulator exec` uses the emulator; waiting for its end")
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        locks.take(lock)
 
 
 def _stop(root: Path, endpoint: Address) -> None:

@@ -4,7 +4,6 @@ Its containers trust it, and programs that `vertex-emulator env` and `exec` lead
 certificate's key is in the data folder, for the owner alone.
 """
 
-import fcntl
 import ipaddress
 import os
 import ssl
@@ -14,6 +13,7 @@ import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from vertex_api import locks
 from vertex_emulator.errors import StartError
 
 _VALID = timedelta(days=3650)
@@ -81,9 +81,7 @@ class Authority:
             if self._key.exists() and self._bundle.exists():
                 return
             try:
-                lock = os.open(self._key.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-                with os.fdopen(lock, "rb") as other_processes:
-                    fcntl.flock(other_processes, fcntl.LOCK_EX)
+                with locks.held(self._key.with_suffix(".lock")):  # which other processes may hold
                     if not (self._key.exists() and self._bundle.exists()):
                         # In a process of its own: what it imports would stay in the emulator.
                         made = subprocess.run(_MAKE, cwd=_FOLDER, stdout=subprocess.PIPE, check=True)
