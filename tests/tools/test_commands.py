@@ -1,6 +1,8 @@
 """The packages and commands of this checkout: installed once, current, and working in a folder with an odd name."""
 
 import io
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -46,6 +48,29 @@ def test_another_checkout_s_packages_are_outdated(venv: Path, tmp_path: Path) ->
     assert commands.find() is None
     commands.make(OUTPUT)
     assert link.resolve() == CHECKOUT / "components"
+
+
+def test_modules_are_compiled_where_programs_may_not_do_so(
+    venv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path / "compiled"))
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    commands.make(OUTPUT)
+    assert not (tmp_path / "compiled").exists()
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.setattr(commands, "PACKAGES", {"vertex_training": "components/targets"})
+    monkeypatch.setattr(commands, "CHECKOUT", copied := tmp_path / "copied")
+    shutil.copytree(CHECKOUT / "components" / "targets", copied / "components" / "targets")
+    (copied / "pyproject.toml").symlink_to(CHECKOUT / "pyproject.toml")
+    broken = copied / "components" / "targets" / "edited.py"
+    broken.write_text("def")
+    assert commands.find() is None
+    assert commands.make(OUTPUT).startswith("Commands: ")
+    assert commands.find() is None  # Python says what is wrong with it where it is imported
+    broken.unlink()
+    assert commands.find()
+    os.utime(copied / "components" / "targets" / "__init__.py", (2**32, 2**32))
+    assert commands.find() is None
 
 
 @pytest.mark.parametrize("name", ["vertex-emulator", "vertex-training"])

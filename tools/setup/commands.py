@@ -4,6 +4,9 @@
 Links need neither; `flit install --symlink` makes the same.
 """
 
+import compileall
+import importlib.util
+import sys
 import tomllib
 from pathlib import Path
 
@@ -24,19 +27,18 @@ sys.exit({function}())
 
 
 def find() -> str | None:
-    """Describe the links and commands; return `None` if one is missing or belongs to another checkout."""
-    texts = scripts()
+    """Describe the links and commands; return `None` if one of them or byte code is missing or another checkout's."""
     try:
         is_current = all(link.resolve(strict=True) == target.resolve() for link, target in links().items()) and all(
-            (VENV / "bin" / name).read_text() == text for name, text in texts.items()
+            (VENV / "bin" / name).read_text() == text for name, text in scripts().items()
         )
     except OSError:
         return None
-    return f"Commands: {', '.join(sorted(texts))} in {VENV.name}/bin" if is_current else None
+    return _description() if is_current and not _uncompiled() else None
 
 
 def make(output: Output) -> str:  # noqa: ARG001
-    """Link the packages and write the commands."""
+    """Link the packages, write the commands, and compile the modules if Python may not do so when it runs them."""
     for link, target in links().items():
         new = link.with_name(f".{link.name}.new")
         new.unlink(missing_ok=True)
@@ -46,7 +48,30 @@ def make(output: Output) -> str:  # noqa: ARG001
         file = VENV / "bin" / name
         file.write_text(text)
         file.chmod(0o755)
-    return find() or ""
+    for module in _uncompiled():
+        compileall.compile_file(module, quiet=2)
+    return _description()
+
+
+def _description() -> str:
+    return f"Commands: {', '.join(sorted(scripts()))} in {VENV.name}/bin"
+
+
+def _uncompiled() -> list[Path]:
+    """Return the modules that each program would compile for itself: none if the first may keep what it compiles.
+
+    Where the environment forbids that (`PYTHONDONTWRITEBYTECODE`, as in many containers), pip compiles what it
+    installs all the same.
+    """
+    if not sys.dont_write_bytecode:
+        return []
+    modules = (module for folder in PACKAGES.values() for module in (CHECKOUT / folder).rglob("*.py"))
+    return [module for module in modules if not _is_compiled(module)]
+
+
+def _is_compiled(module: Path) -> bool:
+    compiled = Path(importlib.util.cache_from_source(str(module)))
+    return compiled.exists() and compiled.stat().st_mtime >= module.stat().st_mtime
 
 
 def links() -> dict[Path, Path]:
