@@ -4,12 +4,17 @@ Its containers trust it, and programs that `vertex-emulator env` and `exec` lead
 certificate's key is in the data folder, for the owner alone.
 """
 
+import contextlib
+import hashlib
 import ipaddress
 import os
+import re
 import ssl
+import struct
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -28,6 +33,8 @@ _BETWEEN = b"\0"
 _ISSUER = "vertex-emulator (this data folder's programs only)"
 BUNDLE = "/run/vertex-training/ca.pem"
 """Where containers find the certificates that they trust."""
+STORE = "/run/vertex-training/ca.jks"
+"""Where Java finds them."""
 GRPC, REQUESTS = "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "REQUESTS_CA_BUNDLE"
 """The variables that name the trusted certificates to Google's clients for Python, over gRPC and over REST."""
 VARIABLES = (
@@ -40,13 +47,19 @@ VARIABLES = (
     "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE",
 )
 """The variables that name BUNDLE to programs in containers."""
+LEADING = {"JAVA_TOOL_OPTIONS": f"-Djavax.net.ssl.trustStore={STORE}"}
+"""What comes first in the variable that each virtual machine of Java reads, where of two values the last one counts."""
+_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
+_JKS, _JKS_VERSION, _JKS_TRUSTED = 0xFEEDFEED, 2, 2
+_JKS_PASSWORD, _JKS_SALT = "changeit", b"Mighty Aphrodite"
+"""Java's default, which programs give with a store of their own or with none; without one, nothing is compared."""
 
 
 class Authority:
     """The authority of a data folder, made at the first use."""
 
     def __init__(self, key: Path, bundle: Path) -> None:
-        self._key, self._bundle = key, bundle
+        self._key, self._bundle, self._store = key, bundle, bundle.with_suffix(".jks")
         self._lock = threading.Lock()
         self._loaded: tuple[tuple[int, int], ssl.SSLContext] | None = None
 
@@ -57,6 +70,11 @@ class Authority:
         """
         self._ensure()
         return self._bundle
+
+    def store(self) -> Path:
+        """Return the file with the same certificates for Java. Raises StartError."""
+        self._ensure()
+        return self._store
 
     def context(self) -> ssl.SSLContext:
         """Return the context of a server for NAMES and ADDRESSES, which prefers HTTP/1.1. Raises StartError."""
@@ -76,9 +94,9 @@ class Authority:
             ) from error
 
     def _ensure(self) -> None:
-        """Write both files unless they are there: a certificate whose authority's key is kept nowhere."""
+        """Write the files unless they are there: a certificate whose authority's key is kept nowhere."""
         with self._lock:
-            if self._key.exists() and self._bundle.exists():
+            if self._key.exists() and self._bundle.exists() and self._store.exists():
                 return
             try:
                 with locks.held(self._key.with_suffix(".lock")):  # which other processes may hold
@@ -86,8 +104,11 @@ class Authority:
                         # In a process of its own: what it imports would stay in the emulator.
                         made = subprocess.run(_MAKE, cwd=_FOLDER, stdout=subprocess.PIPE, check=True)
                         root, _, chain = made.stdout.partition(_BETWEEN)
+                        self._store.unlink(missing_ok=True)
                         _write(self._bundle, _trusted(but=self._bundle) + root, 0o644)
                         _write(self._key, chain, 0o600)
+                    if not self._store.exists():
+                        _write(self._store, _java_store(self._bundle.read_bytes()), 0o644)
             except (OSError, subprocess.CalledProcessError) as error:
                 raise StartError(f"the certificates of the emulator cannot be written: {error}") from error
 
@@ -117,6 +138,26 @@ def _trusted(but: Path) -> bytes:
 
         files.append(Path(certifi.where()))
     return b"".join(content + b"\n" for content in dict.fromkeys(path.read_bytes().rstrip() for path in files))
+
+
+def _java_store(bundle: bytes) -> bytes:
+    """Return the certificates of a bundle as a key store of Java's that each version reads, from 8 on.
+
+    Its format is in sun.security.provider.JavaKeyStore, `engineStore`.
+    """
+    certificates = dict.fromkeys(_certificates(bundle))
+    store = struct.pack(">III", _JKS, _JKS_VERSION, len(certificates))
+    for number, certificate in enumerate(certificates):
+        alias, kind, made = str(number).encode(), b"X.509", 0
+        store += struct.pack(f">IH{len(alias)}sQ", _JKS_TRUSTED, len(alias), alias, made)
+        store += struct.pack(f">H{len(kind)}sI", len(kind), kind, len(certificate)) + certificate
+    return store + hashlib.sha1(_JKS_PASSWORD.encode("utf-16-be") + _JKS_SALT + store).digest()
+
+
+def _certificates(bundle: bytes) -> Iterator[bytes]:
+    for found in _CERTIFICATE.findall(bundle):
+        with contextlib.suppress(ValueError):  # what a program of another kind leaves out, too
+            yield ssl.PEM_cert_to_DER_cert(found.decode("ascii"))
 
 
 def _made() -> tuple[bytes, bytes]:

@@ -146,10 +146,11 @@ class Door:
             note = _NOT_LED.format(obstacle)
             return Home(variables, note=f"{note} {_NOR_STAND_INS}" if stand_ins else note)
         trusted = dict.fromkeys(authority.VARIABLES, authority.BUNDLE)
-        mount = Mount(str(self.authority.bundle()), authority.BUNDLE, read_only=True)
+        files = {authority.BUNDLE: self.authority.bundle(), authority.STORE: self.authority.store()}
+        mounts = [Mount(str(file), target, read_only=True) for target, file in files.items()]
         project = job.location.project if acting else ""
         hosts = dict.fromkeys([*services.NAMES, *stand_ins], HOME)
-        return Home({**variables, **trusted}, hosts, [mount], project=project)
+        return Home({**variables, **trusted}, hosts, mounts, project=project, leading=authority.LEADING)
 
     def resume(self) -> None:
         """Serve where an earlier process did: its containers know that address. Do nothing if that is impossible."""

@@ -24,6 +24,7 @@ CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "NET_BIND_SERVICE", "
 Phase = Literal["created", "running", "exited"]
 _PHASES: Mapping[str, Phase] = {"created": "created", "exited": "exited", "dead": "exited", "removing": "exited"}
 _LOG_FILES, _LOG_SIZE = 5, "max-size"
+_SEPARATORS = {"PYTHONPATH": os.pathsep, "JAVA_TOOL_OPTIONS": " "}
 _REMOVAL_SECONDS = 60
 _OVERLAP_SECONDS = 10
 
@@ -42,17 +43,20 @@ class ContainerSettings:
 
 
 def environment(client: "docker.APIClient", spec: ReplicaSpec) -> dict[str, str]:
-    """The environment of a container: PYTHONPATH has the spec's folder before those of the spec, else of the image.
+    """The environment of a container: its leading lists come before what the spec, else the image, has.
 
-    The image is inspected only if PYTHONPATH is changed.
+    The image is inspected only if that is needed.
     """
-    if spec.python_path is None:
-        return dict(spec.environment)
-    image = client.inspect_image(spec.image)["Config"] or {}
-    of_image = dict(text.split("=", 1) for text in image.get("Env") or ())
-    inherited = spec.environment.get("PYTHONPATH", of_image.get("PYTHONPATH", ""))
-    folders = [spec.python_path, *([inherited] if inherited else [])]
-    return {**spec.environment, "PYTHONPATH": os.pathsep.join(folders)}
+    found = {**spec.environment}
+    if not spec.leading:
+        return found
+    of_image: dict[str, str] = {}
+    if not spec.leading.keys() <= found.keys():
+        image = client.inspect_image(spec.image)["Config"] or {}
+        of_image = dict(text.split("=", 1) for text in image.get("Env") or ())
+    for name, first in spec.leading.items():
+        found[name] = _SEPARATORS[name].join(filter(None, [first, found.get(name, of_image.get(name))]))
+    return found
 
 
 def host_config(

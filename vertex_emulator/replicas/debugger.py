@@ -35,7 +35,7 @@ class Injection:
 
     variables: Mapping[str, str] = field(default_factory=dict)
     mounts: Sequence[Mount] = ()
-    python_path: str | None = None
+    leading: Mapping[str, str] = field(default_factory=dict)
 
 
 def debugged_replicas(job: Job) -> list[Replica]:
@@ -54,7 +54,7 @@ def inject(job: Job, replica: Replica, data: DataFolder) -> Injection:
     variable = _VARIABLE_FOR_MODULE if is_package else _VARIABLE
     setting = f"{CONTAINER_PORT},{READY_SOCKET},{'wait' if job.fault.wait else ''}"
     mount = Mount(str(copy_files(data)), _TARGET, read_only=True)
-    return Injection({variable: setting}, [mount], f"{_TARGET}/{_STARTUP}")
+    return Injection({variable: setting}, [mount], {"PYTHONPATH": f"{_TARGET}/{_STARTUP}"})
 
 
 def copy_files(data: DataFolder) -> Path:

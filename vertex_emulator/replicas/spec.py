@@ -32,9 +32,8 @@ class ReplicaSpec:
     """A container to start.
 
     `command` None keeps the image's ENTRYPOINT, `args` None its CMD. `hostname` is that of the container; `peers` are
-    the names of all of the job's replicas in CLUSTER_SPEC, its own, `cluster_name`, among them. `python_path` is a
-    folder that comes first on PYTHONPATH, before those of the environment or else of the image. `hosts` are addresses
-    by name.
+    the names of all of the job's replicas in CLUSTER_SPEC, its own, `cluster_name`, among them. `leading` is what
+    variables begin with, before what the environment or else the image has in them. `hosts` are addresses by name.
     """
 
     job: str
@@ -48,7 +47,7 @@ class ReplicaSpec:
     mounts: Sequence[Mount]
     peers: Sequence[str]
     limits: Limits = field(default_factory=Limits)
-    python_path: str | None = None
+    leading: Mapping[str, str] = field(default_factory=dict)
     hosts: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -57,7 +56,7 @@ class Home:
     """How a job's containers find Google's services at home: variables, addresses of hosts, and mounts.
 
     `note` says who does not find them, "" if all do. `project` is the id of the job's project where its calls go to
-    Google, which does not know the number that it has here.
+    Google, which does not know the number that it has here. `leading` is that of ReplicaSpec.
     """
 
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -65,6 +64,7 @@ class Home:
     mounts: Sequence[Mount] = ()
     note: str = ""
     project: str = ""
+    leading: Mapping[str, str] = field(default_factory=dict)
 
 
 _NO_HOME = Home()
@@ -115,7 +115,7 @@ def build(
         mounts=[*mounted, *injection.mounts, *home.mounts],
         peers=[hostname(job.id, peer.pool, peer.index) for peer in job.requested_replicas],
         limits=size.limits(pool.get("machineSpec", {}), host, turn),
-        python_path=injection.python_path,
+        leading={**home.leading, **injection.leading},
         hosts=home.hosts,
     )
 

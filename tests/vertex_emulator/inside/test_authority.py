@@ -1,8 +1,11 @@
 """The certificate of Google's names: who trusts it, who may read its key, and that its authority signs no other."""
 
+import hashlib
+import io
 import socket
 import ssl
 import stat
+import struct
 import threading
 from pathlib import Path
 
@@ -70,6 +73,52 @@ def test_both_files_are_kept_together(authority: Authority, tmp_path: Path) -> N
     (tmp_path / "key.pem").unlink()
     assert authority.bundle().read_bytes() != before
     assert greeted(authority, authority.bundle(), "storage.googleapis.com")
+
+
+def in_java(store: bytes) -> list[bytes]:
+    """The certificates of a key store, read as Java reads it with its default password."""
+    content, digest = store[:-20], store[-20:]
+    assert digest == hashlib.sha1("changeit".encode("utf-16-be") + b"Mighty Aphrodite" + content).digest()
+    file, aliases, found = io.BytesIO(content), set[str](), []
+
+    def number(size: str) -> int:
+        return int(struct.unpack(f">{size}", file.read(struct.calcsize(f">{size}")))[0])
+
+    assert (number("I"), number("I")) == (0xFEEDFEED, 2)
+    for _ in range(number("I")):
+        assert number("I") == 2  # a trusted certificate
+        aliases.add(file.read(number("H")).decode())
+        number("Q")
+        assert file.read(number("H")) == b"X.509"
+        found.append(file.read(number("I")))
+    assert file.read() == b"" and len(aliases) == len(found)
+    return found
+
+
+def test_java_trusts_what_the_bundle_has(authority: Authority) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(authority.bundle())
+    found = in_java(authority.store().read_bytes())
+    assert {*context.get_ca_certs(binary_form=True)} <= {*found}
+    assert stat.S_IMODE(authority.store().stat().st_mode) == 0o644
+
+
+def test_java_s_store_is_made_for_the_bundle_there_is(authority: Authority, tmp_path: Path) -> None:
+    """Of an emulator that made none, and of another authority."""
+    before = authority.bundle().read_bytes(), authority.store().read_bytes()
+    authority.store().unlink()
+    assert (authority.bundle().read_bytes(), authority.store().read_bytes()) == before
+    (tmp_path / "key.pem").unlink()
+    assert authority.store().read_bytes() != before[1]
+
+
+def test_what_is_no_certificate_is_left_out_for_java(authority: Authority) -> None:
+    bundle = authority.bundle()
+    of_bundle = in_java(authority.store().read_bytes())
+    text = b"a title\n-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n"
+    bundle.write_bytes(text + bundle.read_bytes())
+    authority.store().unlink()
+    assert in_java(authority.store().read_bytes()) == of_bundle
 
 
 def test_a_broken_key_is_one_line(authority: Authority, tmp_path: Path) -> None:

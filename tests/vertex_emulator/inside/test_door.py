@@ -278,8 +278,9 @@ def test_names_of_google_lead_to_the_door(served: ServedDoor, job: Job) -> None:
     assert (served.network.led[host][80], home.note) == (int(port), "")
     assert set(home.hosts.values()) == {"169.254.169.254"}
     assert {"metadata.google.internal", "storage.googleapis.com", "bigquery.googleapis.com"} <= set(home.hosts)
-    (mount,) = home.mounts
-    assert home.variables["SSL_CERT_FILE"] == mount.target and mount.read_only
+    bundle, store = home.mounts
+    assert home.variables["SSL_CERT_FILE"] == bundle.target and bundle.read_only
+    assert home.leading["JAVA_TOOL_OPTIONS"].endswith(f"={store.target}") and store.read_only
 
 
 def test_without_rules_variables_alone_lead_there(
@@ -287,7 +288,7 @@ def test_without_rules_variables_alone_lead_there(
 ) -> None:
     monkeypatch.setattr(served.network, "obstacle", "the emulator does not run as root")
     home = served.door.home(job)
-    assert (home.hosts, home.mounts) == ({}, ())
+    assert (home.hosts, home.mounts, home.leading) == ({}, (), {})
     assert "STORAGE_EMULATOR_HOST" in home.variables and "SSL_CERT_FILE" not in home.variables
     assert "the emulator does not run as root" in home.note and "\n" not in home.note
 

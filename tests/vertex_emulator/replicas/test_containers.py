@@ -203,7 +203,21 @@ class Image:
 def test_python_path_keeps_container_or_image(
     environment: dict[str, str], image_environment: list[str] | None, python_path: str
 ) -> None:
-    spec = ReplicaSpec(
-        "42", CHIEF, IMAGE, None, None, environment, "host-x", "host", [], ["host"], python_path="/startup"
-    )
+    spec = leading_spec(environment, {"PYTHONPATH": "/startup"})
     assert containers.environment(Image(image_environment), spec) == {"PYTHONPATH": python_path}  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("environment", "image_environment", "options"),
+    [({}, [], "-Da=1"), ({}, ["JAVA_TOOL_OPTIONS=-Xmx1g"], "-Da=1 -Xmx1g"), ({"JAVA_TOOL_OPTIONS": ""}, [], "-Da=1")],
+)
+def test_java_options_of_the_image_count_last(
+    environment: dict[str, str], image_environment: list[str], options: str
+) -> None:
+    spec = leading_spec({"OWN": "1", **environment}, {"JAVA_TOOL_OPTIONS": "-Da=1"})
+    found = containers.environment(Image(image_environment), spec)  # type: ignore[arg-type]
+    assert found == {"OWN": "1", "JAVA_TOOL_OPTIONS": options}
+
+
+def leading_spec(environment: dict[str, str], leading: dict[str, str]) -> ReplicaSpec:
+    return ReplicaSpec("42", CHIEF, IMAGE, None, None, environment, "host-x", "host", [], ["host"], leading=leading)

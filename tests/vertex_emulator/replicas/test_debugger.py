@@ -29,7 +29,7 @@ def test_debugged_replica_has_debugpy_and_its_setting(data: DataFolder) -> None:
     assert injection.variables == {"VERTEX_EMULATOR_DEBUGGER": "25678,vertex-emulator-debugger,wait"}
     (mount,) = injection.mounts
     assert mount.read_only
-    assert injection.python_path == f"{mount.target}/startup"
+    assert injection.leading == {"PYTHONPATH": f"{mount.target}/startup"}
     assert Path(mount.source, "startup", "sitecustomize.py").is_file()
     assert Path(mount.source, "libraries", "debugpy", "__init__.py").is_file()
     of_package = inject(data, InjectedFault("debug"), Replica(0, 0), PACKAGE).variables

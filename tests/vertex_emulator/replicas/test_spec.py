@@ -94,6 +94,7 @@ def test_what_is_mounted_and_set_is_added_up(data: DataFolder) -> None:
         {"SECRET": "2", "STORAGE_EMULATOR_HOST": "http://home"},
         {"storage.googleapis.com": "169.254.169.254"},
         [Mount("/trusted.pem", "/run/ca.pem", read_only=True)],
+        leading={"JAVA_TOOL_OPTIONS": "-Da=1"},
     )
     spec = build(job, Replica(0, 0, 2), data, HOST, "acc", home)
     assert [mount.target for mount in spec.mounts] == [
@@ -106,5 +107,6 @@ def test_what_is_mounted_and_set_is_added_up(data: DataFolder) -> None:
     ]
     assert {"OWN", "SECRET", "RANK", "CLOUD_ML_HP_METRIC_TAG", "VERTEX_EMULATOR_DEBUGGER"} <= set(spec.environment)
     assert spec.environment["STORAGE_EMULATOR_HOST"] == "http://own"
+    assert spec.leading == {"JAVA_TOOL_OPTIONS": "-Da=1", "PYTHONPATH": "/opt/vertex-emulator/startup"}
     assert spec.hosts == home.hosts
     assert spec.replica == Replica(0, 0, 2)
