@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, Response
 from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs import messages, metadata
 from vertex_emulator.gcs.objects import PRECONDITIONS, ObjectStore, StoredObject, checksums
-from vertex_emulator.http.requests import parse_json, read_json
+from vertex_emulator.http.requests import parse_json, read_json, unpacked
 
 EXPIRY_SECONDS = 7 * 24 * 3600  # Cloud Storage, "Resumable uploads": a session lives for a week
 MAX_UPLOADS = 1000  # finished ones too, whose last answer is repeated
@@ -209,10 +209,11 @@ class UploadRoutes:
             # Cloud Storage's page asks for PUT; gcsfs sends chunks by POST, which the service accepts.
             return await self.proceed(request)
         query = messages.checked_query(request, {"uploadType", "name", "predefinedAcl", *_EXPECTED})
-        if "content-encoding" in request.headers:
-            raise ApiError("INVALID_ARGUMENT", "Content-Encoding: send the body as it is to be stored", http=415)
         match query.get("uploadType"):
             case "media":
+                if "content-encoding" in request.headers:
+                    message = "Content-Encoding: send the body as it is to be stored"
+                    raise ApiError("INVALID_ARGUMENT", message, http=415)
                 upload = self._create(request, {}, request.headers.get("content-type", ""))
                 return await self._receive(request, upload, request.stream())
             case "multipart":
@@ -226,7 +227,7 @@ class UploadRoutes:
 
     async def _receive_multipart(self, request: Request) -> Response:
         parser = MultipartParser(request.headers.get("content-type", ""))
-        stream = request.stream()
+        stream = unpacked(request)
         first = b""
         async for part in stream:
             first += parser.feed(part)

@@ -1,5 +1,6 @@
 """Uploads over HTTP, as clients send them when something goes wrong, and the parser of multipart bodies."""
 
+import gzip
 import os
 import time
 from collections.abc import Iterator
@@ -75,6 +76,24 @@ def test_object_appears_only_when_complete(client: ServedStorage, root: Path) ->
     broken = client.ask("POST", f"{URL}?uploadType=multipart", data=b"--b\r\n\r\n{}", headers={"content-type": "x/y"})
     assert broken.status_code == 400
     assert not (root / "gcs/bucket").exists()
+
+
+def test_an_upload_may_be_compressed_on_its_way(client: ServedStorage, root: Path) -> None:
+    """As by Google's client for Java: what is stored is what was compressed. A whole body may be meant as it is."""
+    packed = {"content-encoding": "gzip"}
+    body = (
+        b'--b\r\ncontent-type: application/json\r\n\r\n{"name": "x"}\r\n--b\r\n\r\n' + b"4" * 3_000_000 + b"\r\n--b--"
+    )
+    headers = {"content-type": "multipart/related; boundary=b", **packed}
+    stored = client.ask("POST", f"{URL}?uploadType=multipart", data=gzip.compress(body), headers=headers)
+    assert (stored.status_code, (root / "gcs/bucket/x").read_bytes()) == (200, b"4" * 3_000_000)
+    cut = client.ask("POST", f"{URL}?uploadType=multipart", data=gzip.compress(body)[:-9], headers=headers)
+    assert cut.status_code == 400 and list((root / "uploads").iterdir()) == []
+    metadata = {"content-type": "application/json", **packed}
+    data = gzip.compress(b'{"name": "y"}')
+    assert client.ask("POST", f"{URL}?uploadType=resumable", data=data, headers=metadata).status_code == 200
+    whole = client.ask("POST", f"{URL}?uploadType=media&name=z", data=data, headers=packed)
+    assert whole.status_code == 415 and not (root / "gcs/bucket/z").exists()
 
 
 @pytest.mark.parametrize("where", ["header", "metadata"])

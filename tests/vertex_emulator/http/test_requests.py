@@ -1,4 +1,5 @@
 import asyncio
+import gzip
 import json
 
 import pytest
@@ -10,7 +11,7 @@ from vertex_emulator.http import requests
 from vertex_emulator.http.requests import MAX_DEPTH, parse_json
 
 
-def request(*parts: bytes, stalls: bool = False) -> Request:
+def request(*parts: bytes, stalls: bool = False, encoding: bytes = b"identity") -> Request:
     """A request whose body comes in these parts, and then ends or stays away."""
     left = list(parts)
 
@@ -20,12 +21,48 @@ def request(*parts: bytes, stalls: bool = False) -> Request:
         part = left.pop(0) if left else b""
         return {"type": "http.request", "body": part, "more_body": bool(left) or stalls}
 
-    return Request({"type": "http", "method": "POST", "headers": [(b"content-type", b"application/json")]}, receive)
+    headers = [(b"content-type", b"application/json"), (b"content-encoding", encoding)]
+    return Request({"type": "http", "method": "POST", "headers": headers}, receive)
 
 
 def test_bodies_are_read_in_parts() -> None:
     assert asyncio.run(requests.read_json(request(b'{"a"', b": ", b"1}"))) == {"a": 1}
     assert asyncio.run(requests.read_json(request())) == {}
+
+
+@pytest.mark.parametrize("size", [1, 7, 1 << 20])
+def test_compressed_bodies_are_unpacked(size: int) -> None:
+    """In whatever pieces they come, as Google's client for Java sends them."""
+    value = {"a": "x" * 3_000_000}
+    packed = gzip.compress(json.dumps(value).encode())
+    parts = [packed[start : start + size] for start in range(0, len(packed), size)]
+    assert asyncio.run(requests.read_json(request(*parts, encoding=b"GZip"))) == value
+
+
+def test_what_a_body_unpacks_to_has_the_limit() -> None:
+    with pytest.raises(ApiError) as refused:
+        asyncio.run(requests.read_json(request(gzip.compress(b" " * (16 << 20)), encoding=b"gzip")))
+    assert refused.value.http == 413
+
+
+PACKED = gzip.compress(b"{}")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body", "status", "message"),
+    [
+        (b"br", b"{}", 415, 'Content-Encoding is "br"; it must be gzip, or missing.'),
+        (b"gzip, gzip", PACKED, 415, "it must be gzip, or missing"),
+        (b"gzip", b"{}", 400, "The body is no gzip: Error -3"),
+        (b"gzip", b"", 400, "The body ends before its gzip does."),
+        (b"gzip", PACKED[:-1], 400, "The body ends before its gzip does."),
+        (b"gzip", PACKED + PACKED, 400, "The body goes on after the end of its gzip."),
+    ],
+)
+def test_other_encodings_are_refused(encoding: bytes, body: bytes, status: int, message: str) -> None:
+    with pytest.raises(ApiError) as refused:
+        asyncio.run(requests.read_json(request(body, encoding=encoding)))
+    assert refused.value.http == status and message in refused.value.message
 
 
 def test_an_endless_body_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
