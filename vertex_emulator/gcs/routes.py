@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from anyio import to_thread
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import Match, Route
+from starlette.types import Scope
 
 from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs import batch, messages, metadata
@@ -61,7 +63,7 @@ def build(buckets_folder: Path, uploads_folder: Path, metadata_file: Path) -> li
         Route(f"{bucket}/managedFolders", buckets_api.list_managed_folders, methods=["GET"]),
         Route(f"{bucket}/o", objects_api.list, methods=["GET"]),
         Route(f"{storage}/{one}", objects_api.get, methods=["GET"]),
-        Route(f"{storage}/{one}", objects_api.patch, methods=["PATCH", "PUT"]),
+        _ChangeRoute(f"{storage}/{one}", objects_api.patch, methods=["PATCH", "PUT"]),
         Route(f"{storage}/{one}", objects_api.delete, methods=["DELETE"]),
         Route(f"/download{storage}/{one}", objects_api.download, methods=["GET"]),
         Route(f"{bucket}/o/{{call:path}}", copies_api.call, methods=["POST"]),
@@ -80,6 +82,17 @@ def build(buckets_folder: Path, uploads_folder: Path, metadata_file: Path) -> li
     for path in (*others, "/batch/storage/v1"):
         routes.append(Route(path, messages.refuse, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]))
     return routes
+
+
+class _ChangeRoute(Route):
+    """A route that takes a POST with the method that it stands for: Java's `HttpURLConnection` sends no PATCH."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Return whether a request is for this route."""
+        if scope["method"] != "POST" or Headers(scope=scope).get("x-http-method-override") != "PATCH":
+            return super().matches(scope)
+        match, child_scope = super().matches({**scope, "method": "PATCH"})
+        return match, {**child_scope, "method": "PATCH"}
 
 
 @dataclass(frozen=True)
