@@ -1,8 +1,5 @@
 """emulator_image/: built and run as docs/suites.md and docs/testing.md say, by shells and by test suites."""
 
-import contextlib
-import fcntl
-import hashlib
 import json
 import os
 import re
@@ -18,10 +15,9 @@ from tests.blocks import taken
 from tests.go_program import QUICK_BUILD
 from tests.ports import reserve_port
 from tests.vertex_emulator.running import IMAGE, PARENT, command, custom_job, pool, until
-from tools.setup import cache_folder
+from tests.vertex_emulator.suites import SUITES, copied
 
 ROOT = Path(__file__).parents[2]
-SUITES = Path(__file__).parent / "suites"
 TAG = "vertex-training-tests/emulator"  # stays, so that the next run finds its layers
 (BUILD,) = taken("docs/suites.md", "sh", "docker build ")
 (RUN,) = taken("docs/suites.md", "sh", "docker run ")
@@ -165,31 +161,13 @@ def test_the_page_shows_the_suites(shown: list[str], file: str) -> None:
     assert shown == [(SUITES / file).read_text()]
 
 
-@contextlib.contextmanager
-def _copied(language: str) -> Iterator[Path]:
-    """A suite that uses the tests' image, in a folder that keeps what is compiled, for one process at a time."""
-    files = {
-        path.relative_to(SUITES): path.read_bytes() for path in sorted((SUITES / language).rglob("*")) if path.is_file()
-    }
-    copy = cache_folder() / f"suites-{hashlib.sha256(repr(files).encode()).hexdigest()[:12]}"
-    copy.mkdir(parents=True, exist_ok=True)
-    with (copy / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        for path, content in files.items():
-            target = copy / path
-            if not target.exists():
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(content.replace(b'"vertex-emulator"', f'"{TAG}"'.encode()))
-        yield copy / language
-
-
 @pytest.mark.large
 def test_a_suite_in_go_passes(image: str) -> None:
     """Compiled once, in some minutes: Google's library is large."""
     go = shutil.which("go") or shutil.which("/usr/local/go/bin/go")
     if go is None:
         pytest.skip("needs Go")
-    with _copied("go") as suite:
+    with copied("go", TAG) as suite:
         if not (suite / "training.test").exists():
             had = subprocess.run([go, "mod", "download"], cwd=suite, capture_output=True, text=True)
             if had.returncode:
@@ -213,7 +191,7 @@ def test_a_suite_in_java_passes(image: str) -> None:
         pytest.skip("needs Maven")
     # Compiling itself, Java takes three times as long.
     environment = {**TESTCONTAINERS, "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-    with _copied("java") as suite:
+    with copied("java", TAG) as suite:
         tested = subprocess.run([maven, "-B", "test"], cwd=suite, env=environment, capture_output=True, text=True)
     if missing := re.search("Could not resolve dependencies.*|could not be resolved.*", tested.stdout):
         pytest.skip(f"its packages cannot be had here: {missing[0]}")

@@ -35,5 +35,6 @@ public class Trainer {
     HttpResponse<String> answer =
         HttpClient.newHttpClient().send(HttpRequest.newBuilder(object).build(), HttpResponse.BodyHandlers.ofString());
     System.out.println("by HTTP " + answer.body());
+    System.out.println("own option " + System.getProperty("own"));
   }
 }
