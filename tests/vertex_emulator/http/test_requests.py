@@ -58,6 +58,7 @@ PACKED = gzip.compress(b"{}")
         (b"gzip", PACKED[:-1], 400, "The body ends before its gzip does."),
         (b"gzip", PACKED + PACKED, 400, "The body goes on after the end of its gzip."),
     ],
+    ids=["another", "twice", "none", "empty", "cut", "longer"],
 )
 def test_other_encodings_are_refused(encoding: bytes, body: bytes, status: int, message: str) -> None:
     with pytest.raises(ApiError) as refused:
