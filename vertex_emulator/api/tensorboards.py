@@ -408,7 +408,7 @@ def _json(transaction: Transaction, resource: Resource) -> dict[str, Any]:
     if level == _BOARD:
         # A bucket of the project and region, in which this emulator puts nothing.
         body["blobStoragePathPrefix"] = f"cloud-ai-platform-{uuid5(NAMESPACE_URL, resource.name.rpartition('/')[0])}"
-        if runs := transaction.tensorboards.count("runs", resource.name):
+        if runs := transaction.tensorboards.count_runs(resource.name):
             body["runCount"] = runs
     elif level == _SERIES and (extent := transaction.tensorboards.extent(resource)):
         body["metadata"] = {"maxStep": str(extent[0]), **({"maxWallTime": extent[1]} if extent[1] else {})}

@@ -24,11 +24,13 @@ class Tensorboards(ResourceTable):
         query = "SELECT name FROM tensorboards WHERE collection = ? AND json_extract(spec, '$.displayName') = ?"
         return [row["name"] for row in self._connection.execute(query, (collection, display_name))]
 
-    def count(self, collection: str, inside: str = "") -> int:
-        """Count the resources of all collections of an id, such as `runs`, in one resource or in all."""
-        query = "SELECT count(*) AS n FROM tensorboards WHERE substr(name, 1, ?) = ? AND collection LIKE ?"
-        prefix = f"{inside}/" if inside else ""
-        row = self._first(query, len(prefix), prefix, f"%/{collection}")
+    def count_runs(self, board: str) -> int:
+        """Count the runs of all experiments of a tensorboard."""
+        query = """
+            SELECT count(*) AS n FROM tensorboards AS experiment
+            JOIN tensorboards AS run ON run.collection = experiment.name || '/runs' WHERE experiment.collection = ?
+        """
+        row = self._first(query, f"{board}/experiments")
         return int(row["n"]) if row else 0
 
     def write(self, series: Resource, points: Iterable[Mapping[str, Any]]) -> None:

@@ -42,6 +42,7 @@ from vertex_emulator.inside.identity import Identities, Identity
 from vertex_emulator.inside.metadata import Caller
 from vertex_emulator.inside.permissions import Permissions
 from vertex_emulator.inside.standins import StandIn, StandIns
+from vertex_emulator.inside.stored import WRITES, Stored
 from vertex_emulator.replicas.executor import Executor
 from vertex_emulator.replicas.firewall import HOME
 from vertex_emulator.replicas.mounts import Mount
@@ -115,6 +116,7 @@ class Door:
     authority: Authority
     translator: Translator
     permissions: Permissions
+    _stored: Stored = field(default_factory=Stored)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _address: tuple[str, int, int] | None = None
     _running: list[tuple[HttpServer, threading.Thread, Listener]] = field(default_factory=list)
@@ -248,7 +250,10 @@ class Door:
             )
         if needed:
             check(*needed)
-        return _checked(self.app, check)
+        if project is None or request.method not in WRITES:
+            return _checked(self.app, check)
+        self._stored.take(job.id)
+        return _checked(self._stored.counted(self.app, job.id), check)
 
     def _has_bucket(self, name: str) -> bool:
         return (self.buckets / name).is_dir()

@@ -13,12 +13,13 @@ from vertex_training.jobs.causes import likely_causes
 from tests.vertex_emulator.inside.served import OTHER, ServedDoor, bearer
 from tests.vertex_emulator.jobs import pool
 from vertex_emulator.database.records import Job, Replica
-from vertex_emulator.inside import door, entries
+from vertex_emulator.inside import door, entries, stored
 from vertex_emulator.names import Location
 from vertex_emulator.replicas.spec import Home
 
 JOBS = "/v1/projects/my-project/locations/us-central1/customJobs"
 OTHER_JOBS = JOBS.replace("my-project", "other-project")
+STORE = f"{JOBS.rpartition('/')[0]}/metadataStores/default"
 SECRET = "/v1/projects/my-project/secrets/hf-token/versions/latest:access"
 WRITE = "/v2/entries:write"
 
@@ -243,6 +244,27 @@ def test_a_job_s_entries_have_an_end(served: ServedDoor, monkeypatch: pytest.Mon
     reply = served.ask(job, WRITE, "POST", json={"entries": [{"textPayload": text}]})
     assert (reply.status_code, reply.json()["error"]["status"]) == (429, "RESOURCE_EXHAUSTED")
     assert len(served.messages(job)) == count > 1
+
+
+@pytest.mark.parametrize(
+    ("name", "most", "metadata", "expected"),
+    [("MAX_BYTES", 2_000, {}, 6), ("MAX_BYTES", 2_000, {"a": "x" * 300}, 3), ("MAX_OBJECTS", 20, {"a": [{}] * 4}, 2)],
+)
+def test_what_a_job_stores_has_an_end(
+    served: ServedDoor, monkeypatch: pytest.MonkeyPatch, name: str, most: int, metadata: Any, expected: int
+) -> None:
+    contexts = f"{STORE}/contexts"
+    first, second = (served.job(f"{each} of {name} {len(str(metadata))}") for each in ("flood", "other"))
+    served.ask(first, f"{STORE.rpartition('/')[0]}?metadataStoreId=default", "POST", json={})
+    monkeypatch.setattr(stored, name, most)
+    count = 0
+    while (reply := served.ask(first, contexts, "POST", json={"metadata": metadata})).status_code == 200:
+        count += 1
+        assert count < 10
+    assert (reply.status_code, reply.json()["error"]["status"]) == (429, "RESOURCE_EXHAUSTED")
+    assert "by Vertex AI's methods already" in reply.json()["error"]["message"]
+    assert served.ask(first, contexts).status_code == served.ask(second, contexts, "POST", json={}).status_code == 200
+    assert count == expected
 
 
 def test_secrets_are_read_by_token_and_key(served: ServedDoor, job: Job) -> None:
