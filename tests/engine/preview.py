@@ -1,4 +1,4 @@
-"""What a preview shows: its text, and its changes in short."""
+"""What a preview or an update shows: its text, and its changes in short."""
 
 import json
 import subprocess
@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-_UNCHANGED = ("same", "create-replacement", "delete-replaced")
-"""Steps that change nothing, and the parts of a replacement."""
+_UNCHANGED = ("same", "refresh", "create-replacement", "delete-replaced")
+"""Steps that change nothing declared, and the parts of a replacement."""
 
 
 class Preview(NamedTuple):
-    """What `pulumi preview --diff` has printed, and its changes: `op`, `type`, `name` and the `changed` paths."""
+    """What a command has printed with `--diff`, and its changes: `op`, `type`, `name` and the `changed` paths."""
 
     text: str
     steps: list[dict[str, Any]]
@@ -19,9 +19,19 @@ class Preview(NamedTuple):
 
 def preview_stack(root: Path, environment: dict[str, str], stack: str) -> Preview:
     """Run `pulumi preview --diff` on a stack of the project in a folder."""
+    return run_with_steps(root, environment, "preview", "--diff", "--stack", stack)
+
+
+def update_stack(root: Path, environment: dict[str, str], stack: str, *options: str) -> Preview:
+    """Run `pulumi up --diff` on a stack; what it changes is what its preview would show."""
+    return run_with_steps(root, environment, "up", "--yes", "--skip-preview", "--diff", "--stack", stack, *options)
+
+
+def run_with_steps(root: Path, environment: dict[str, str], *arguments: str) -> Preview:
+    """Run a command of `pulumi` on a stack, and return what it prints and changes."""
     log = root.parent / f"events-{root.name}.jsonl"
     log.unlink(missing_ok=True)
-    command = ["pulumi", "preview", "--diff", "--stack", stack, "--non-interactive", "--event-log", str(log)]
+    command = ["pulumi", *arguments, "--non-interactive", "--event-log", str(log)]
     done = subprocess.run(
         command,
         cwd=root,
@@ -30,7 +40,7 @@ def preview_stack(root: Path, environment: dict[str, str], stack: str) -> Previe
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
-        timeout=120,
+        timeout=240,
     )
     assert done.returncode == 0 and "Traceback" not in done.stdout, done.stdout
     return Preview(done.stdout, _read_steps(log))

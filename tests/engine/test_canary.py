@@ -6,6 +6,7 @@ import json
 import os
 import stat
 import subprocess
+import sys
 import threading
 import urllib.request
 from collections.abc import Iterator
@@ -15,10 +16,10 @@ from pathlib import Path
 
 import docker
 import pytest
+import yaml
 
-from tests.engine import preloaded_python
 from tests.engine.project import SLEEP, Project, create_project
-from tests.engine.test_lifecycle import ENDED, quick_job, set_secret, until
+from tests.engine.test_lifecycle import ENDED, quick_job, until
 
 CORES = {
     "stack": "canaryStackQ7e1xT4wZ",
@@ -119,7 +120,7 @@ def followed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Followed]:
     """A stack of a job that has a secret, one that fails and an image, from its preview to its failed update."""
     folder = tmp_path_factory.mktemp("canary")
     with create_project(folder) as project:
-        project.environment = preloaded_python.remove_variables(project.environment) | {
+        project.environment |= {
             "GOOGLE_OAUTH_ACCESS_TOKEN": SECRETS["google"],
             "HF_TOKEN": SECRETS["hub"],
             "DOCKER_CONFIG": str(folder / "docker"),
@@ -133,30 +134,29 @@ def followed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Followed]:
         command = [*SLEEP, "600"]
         project.declarations["customJobs"]["sleep"] = quick_job(command=command, env=project.container["env"])
         project.declare()
-        set_secret(project, "secrets.token", SECRETS["stack"])
-        set_secret(project, "emulator.secrets.hf-token", SECRETS["emulator"])
-        texts: dict[str, str] = {}
         options = ("--stack", project.name)
-        texts["preview"] = project.pulumi("preview", "--diff", "--save-plan", str(folder / "plan.json"), *options)
+        keys = {"secrets.token": SECRETS["stack"], "emulator.secrets.hf-token": SECRETS["emulator"]}
+        values = [part for key, value in keys.items() for part in ("--secret", f"vertex-training:{key}={value}")]
+        project.pulumi("config", "set-all", "--path", *values, *options)
+        project.stack = yaml.safe_load((project.root / "stacks" / "Pulumi.local.yaml").read_text())["config"]
+        texts: dict[str, str] = {}
+        plan = str(folder / "plan.json")
+        texts["preview"] = project.pulumi("preview", "--diff", "--debug", "--save-plan", plan, *options)
         texts["plan"] = (folder / "plan.json").read_text()
         with Processes() as processes:
-            texts["up"] = project.up()
-            project.declarations["customJobs"]["train"]["jobSpec"]["workerPoolSpecs"][0]["containerSpec"] |= {
-                "command": ["sh", "-c", FAILING]
-            }
+            texts["up"] = project.start_pulumi("up", "--yes", "--skip-preview", *options).communicate(timeout=240)[0]
+            project.container["command"] = ["sh", "-c", FAILING]
             project.declare()
-            texts["failing up"] = project.up("--diff", fails=True)
-        texts["debug preview"] = project.pulumi("preview", "--debug", *options)
-        texts["refresh"] = project.refresh("--diff")
-        texts["export"] = project.pulumi("stack", "export", *options)
+            texts["failing up"] = project.up("--refresh", "--diff", fails=True)
         texts["outputs"] = project.pulumi("stack", "output", "--json", *options)
         texts["logs"] = project.pulumi("logs", *options)
         preview = folder / "preview.json"
-        texts["preview --json"] = project.pulumi("preview", "--json", "--show-sames", *options)
+        texts["preview --json"] = project.pulumi("preview", "--json", "--show-sames", "--refresh", "--debug", *options)
         preview.write_text(texts["preview --json"])
         for form in ("markdown", "json"):
-            review = ["vertex-training", "review", "--format", form, str(preview)]
-            texts[f"review {form}"] = subprocess.run(review, check=True, capture_output=True, text=True).stdout
+            review = [sys.executable, "-m", "vertex_training.cli", "review", "--format", form, str(preview)]
+            done = subprocess.run(review, env=project.environment, check=True, capture_output=True, text=True)
+            texts[f"review {form}"] = done.stdout
         yield Followed(project, processes, texts)
 
 
@@ -164,6 +164,7 @@ class TestCanary:
     """One run is followed by all of them."""
 
     def test_nothing_that_pulumi_shows_has_a_secret(self, followed: Followed) -> None:
+        assert "Resources:" in followed.texts["up"] and "refresh" in followed.texts["failing up"]
         assert "it begins" in followed.texts["failing up"] and "exited with" in followed.texts["failing up"]
         shown = {name: names(text) for name, text in followed.texts.items()}
         assert shown == {name: set() for name in shown}

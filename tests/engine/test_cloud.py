@@ -106,8 +106,7 @@ class TestFirstUp:
         pool["machineSpec"] = MACHINE
         cloud.stack["vertex-training:labels"] = {"team": "vision"}
         cloud.declare()
-        assert cloud.steps() == load_golden_steps("gcp-labels")
-        cloud.up()
+        assert cloud.update().steps == load_golden_steps("gcp-labels")
         cloud.assert_no_changes()
 
 
@@ -185,8 +184,7 @@ def test_a_job_of_the_future_goes_up_and_stays(cloud: CloudProject) -> None:
     held = cloud.vertex.get(name)["jobSpec"]
     assert held["pacing"] == spec["pacing"]
     assert held["workerPoolSpecs"][0]["machineSpec"] == MACHINE_OF_THE_FUTURE
-    cloud.refresh()
-    cloud.assert_no_changes()
+    cloud.assert_no_changes("--refresh")
 
 
 def _create_folder(folder: Path) -> Path:

@@ -29,11 +29,10 @@ def test_a_cloud_schedule_lives_with_its_stack(
     cloud.declarations["schedules"] = {"nightly": nightly}
     cloud.environment[EXECUTIONS_VARIABLE] = executions.url
     cloud.declare()
-    steps = cloud.steps()
+    steps = cloud.update().steps
     made = [step for step in steps if step["name"].startswith(("nightly", "schedules"))]
     assert made == load_golden_steps("gcp-schedule-first")
     assert [step for step in steps if step["type"] == "CustomJob"] == []
-    cloud.up()
 
     (created,) = [line for line in cloud.read_provider_calls() if line["name"] == "nightly-workflow"]
     source, api = created["inputs"]["sourceContents"], TrainingApi(vertex, "europe-west4")
@@ -47,8 +46,7 @@ def test_a_cloud_schedule_lives_with_its_stack(
     image = cloud.declarations["images"]["trainer"]
     image["uri"] = f"{image['uri']}@sha256:{'1' * 64}"
     cloud.declare()
-    assert cloud.steps() == load_golden_steps("gcp-schedule-code-edit")
-    cloud.up("--refresh")
+    assert cloud.update("--refresh").steps == load_golden_steps("gcp-schedule-code-edit")
     status = cloud.outputs()["schedules"]["nightly"]
     run = status["lastRun"]
     assert status["lastExecution"] == {"state": "SUCCEEDED", "start": status["lastExecution"]["start"]}
@@ -57,10 +55,8 @@ def test_a_cloud_schedule_lives_with_its_stack(
 
     nightly["cron"] = "30 3 * * *"
     cloud.declare()
-    assert cloud.steps() == load_golden_steps("gcp-schedule-cron-edit")
-    cloud.up()
+    assert cloud.update().steps == load_golden_steps("gcp-schedule-cron-edit")
     nightly["paused"] = True
     cloud.declare()
-    assert cloud.steps() == load_golden_steps("gcp-schedule-pause")
-    cloud.up()
+    assert cloud.update().steps == load_golden_steps("gcp-schedule-pause")
     cloud.assert_no_changes()

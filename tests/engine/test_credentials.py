@@ -5,12 +5,16 @@ A stand-in for Google's APIs reads whose token each call has; an emulator behind
 
 import secrets
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+from vertex_training.review.document import PreviewDocument
+from vertex_training.review.markdown import render_markdown
+from vertex_training.review.review import build_review
 
 from tests.engine.cloud import CloudProject, create_cloud_project
 from tests.engine.test_canary import Processes
@@ -80,35 +84,49 @@ FORMS: dict[str, Callable[[GoogleApisStandIn], Form]] = {
 """Those of the config last: at its loudest, the engine writes what a provider had before, too."""
 
 
+@pytest.fixture(scope="module")
+def encrypted(cloud: CloudProject, apis: GoogleApisStandIn) -> dict[str, Any]:
+    """Return the secrets of all forms as a stack file has them."""
+    secret = {key: value for form in FORMS.values() for key, value in form(apis)[1].items()}
+    options = [option for key, value in secret.items() for option in ("--secret", f"{key}={value}")]
+    cloud.pulumi("config", "set-all", *options, "--stack", "dev")
+    config = yaml.safe_load((cloud.root / "stacks" / "Pulumi.dev.yaml").read_text())["config"]
+    cloud.declare()
+    return {key: config[key] for key in secret}
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_a_form_calls_and_is_seen_nowhere(
-    cloud: CloudProject, apis: GoogleApisStandIn, folder: Path, form: str, monkeypatch: pytest.MonkeyPatch
+    cloud: CloudProject,
+    apis: GoogleApisStandIn,
+    encrypted: dict[str, Any],
+    folder: Path,
+    form: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     variables, config, caller = FORMS[form](apis)
     for name, value in variables.items():
         monkeypatch.setitem(cloud.environment, name, value)
-    for name, value in config.items():
-        cloud.pulumi("config", "set", "--secret", name, value, "--stack", "dev")
+    for name in config:
+        monkeypatch.setitem(cloud.stack, name, encrypted[name])
+    cloud.declare()
     cloud.edit_code()
     apis.callers.clear()
     plan, preview = folder / "plan.json", folder / "preview.json"
     options = LOUD[:1] if config else LOUD
-    seen = [cloud.pulumi("preview", "--diff", "--debug", "--save-plan", str(plan), "--stack", "dev")]
-    preview.write_text(cloud.pulumi("preview", "--json", "--show-sames", "--stack", "dev"))
+    preview.write_text(
+        cloud.pulumi("preview", "--json", "--show-sames", "--debug", "--save-plan", str(plan), "--stack", "dev")
+    )
     assert apis.callers == {}, "a preview calls nothing"
     with Processes() as processes:
-        seen += [cloud.up(*options, "--plan", str(plan))]
+        seen = [cloud.up("--diff", *options, "--plan", str(plan))]
     assert {host: {*apis.callers[host]} for host in (STORAGE, JOBS)} == {STORAGE: {caller}, JOBS: {caller}}
-    review = ["vertex-training", "review", str(preview)]
-    shown = subprocess.run(review, cwd=cloud.root, env=cloud.environment, check=True, capture_output=True, text=True)
-    seen += [shown.stdout, plan.read_text()]
-    seen += [preview.read_text(), cloud.pulumi("stack", "export", "--stack", "dev"), *processes.commands]
+    document = PreviewDocument.parse(preview.read_text(), "preview")
+    seen += [render_markdown(build_review(document)), plan.read_text(), preview.read_text(), *processes.commands]
     files = [*folder.glob("state/**/*"), *folder.glob("home/**/*"), *cloud.root.glob("stacks/*")]
     seen += [file.read_text(errors="replace") for file in files if file.is_file()]
     assert len(processes.commands) > 5 and any("trainer/train.py" in text for text in seen)
     assert [text[:2000] for text in seen for canary in canaries(apis) if canary in text] == []
-    for name in config:
-        cloud.pulumi("config", "rm", name, "--stack", "dev")
 
 
 def canaries(apis: GoogleApisStandIn) -> list[str]:
@@ -122,11 +140,12 @@ def test_a_token_that_ends_in_a_wait_loses_nothing(
     cloud.container["command"] = ["sh", "-c", f"until [ -e {GO} ]; do sleep 0.1; done"]
     cloud.declare()
     cloud.environment["GOOGLE_OAUTH_ACCESS_TOKEN"] = TOKEN
-    up = cloud.start_pulumi("up", "--yes", "--skip-preview", "--stack", "dev")
-    (job,) = until(lambda: running(vertex), "a running job")
-    apis.expired.add(TOKEN)
-    output, _ = up.communicate(timeout=240)
-    assert up.returncode != 0 and TOKEN not in output and "Traceback" not in output
+    with ThreadPoolExecutor(1) as thread:
+        up = thread.submit(cloud.up, fails=True)
+        (job,) = until(lambda: running(vertex), "a running job")
+        apis.expired.add(TOKEN)
+        output = up.result()
+    assert TOKEN not in output
     (line,) = {each.partition("error: ")[2] for each in output.splitlines() if "GOOGLE_OAUTH_ACCESS_TOKEN" in each}
     assert "they go on, and the next `pulumi up` waits for them: no valid Google credentials: " in line
     assert line.endswith("GOOGLE_OAUTH_ACCESS_TOKEN: the access token has expired or is not valid; set a new one")
