@@ -7,6 +7,7 @@ import pytest
 from vertex_training.review.document import PreviewDocument
 from vertex_training.review.markdown import render_markdown
 from vertex_training.review.review import build_review
+from vertex_training.settings.settings import NUMBER
 
 from tests import access_page
 from tests.engine.cloud import CloudProject, create_cloud_project
@@ -163,6 +164,18 @@ def test_mistakes_in_the_stack_are_one_line_each(cloud: CloudProject) -> None:
     ):
         assert summary.count(line) == 1, summary
     assert not cloud.record.exists()
+
+
+def test_a_number_that_cannot_be_looked_up_is_one_error(cloud: CloudProject) -> None:
+    """Where its number cannot be looked up, that is the only error; where it can: tests/engine/test_new.py."""
+    del cloud.stack["vertex-training:project"], cloud.stack["vertex-training:projectNumber"]
+    cloud.stack |= {"gcp:project": "acme-unknown", "gcp:region": cloud.stack.pop("vertex-training:region")}
+    cloud.declare()
+    refused = cloud.pulumi("preview", "--stack", "dev", fails=True)
+    (line,) = [
+        line for line in map(str.strip, refused.splitlines()) if line.startswith(f"error: {NUMBER}: is not given")
+    ]
+    assert "does not tell that of acme-unknown" in line and "Error 403: The caller does not have permission" in line
 
 
 def test_a_job_of_the_future_goes_up_and_stays(cloud: CloudProject) -> None:

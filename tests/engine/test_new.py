@@ -6,21 +6,22 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from vertex_training.errors import DeclarationErrors
-from vertex_training.settings.settings import NUMBER
 
+import tools.template
 from tests import git_server, terminal
 from tests.blocks import taken
 from tests.engine.checkout import NAMES, parse_settings, read_stack_config
 from tests.engine.project import CHECKOUT, engine_environment
-from tests.packaging.building import wheel
+from tests.packaging.building import PIP, wheel
 from tests.packaging.installed import InstalledProject
 from tests.packaging.test_wheel import requirement_closure
 from tests.standins import transit
@@ -29,6 +30,8 @@ from tests.vertex_emulator.running import PATIENCE_SECONDS
 from tools.setup import commands
 from tools.template import TEMPLATE, tracked_files
 from vertex_api import __version__
+from vertex_emulator.cli import emulator
+from vertex_emulator.pruning import clear
 
 MAX_FILES = 12
 MAX_PROVIDER_BYTES = 200
@@ -37,11 +40,17 @@ FILES = {str(Path(file).relative_to("template")) for file in tracked_files() if 
 
 
 @pytest.fixture(scope="module")
-def template() -> Path:
-    """Return the folder that `make -s template` prints: the template with a wheel beside it."""
-    command = [sys.executable, "-m", "tools.template"]
-    printed = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True)
-    return Path(printed.stdout.strip())
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder that `make -s template` prints: the template, written anew, with a wheel beside it."""
+    folder = tmp_path_factory.mktemp("checkout") / ".template"
+    folder.mkdir()
+    (folder / "of-an-older-one.whl").touch()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()) as printed:
+        patch.setattr("tools.template.WRITTEN", folder)
+        patch.setattr("tools.template.build_wheel", lambda where: Path(shutil.copy(wheel(), where)))
+        patch.setattr("sys.argv", ["tools.template"])
+        assert tools.template.main() == 0
+    return Path(printed.getvalue().strip())
 
 
 @pytest.fixture
@@ -77,30 +86,44 @@ def test_make_template_puts_a_wheel_beside_its_requirement(template: Path) -> No
     assert (template / "requirements.txt").read_text() == f"./{built.name}[emulator]\n"
 
 
-def test_a_new_project_trains_and_is_destroyed(template: Path, tmp_path: Path, environment: dict[str, str]) -> None:
-    project = create_project(template, tmp_path, environment)
+@pytest.fixture(scope="module")
+def installed(template: Path, tmp_path_factory: pytest.TempPathFactory) -> InstalledProject:
+    """A new project of its own, with the packages of its `requirements.txt`."""
+    folder = tmp_path_factory.mktemp("new")
+    (folder / "state").mkdir()
+    project = create_project(template, folder, engine_environment(folder))
     project.install("--requirement=requirements.txt", requirements=requirement_closure("emulator"))
+    return project
+
+
+def test_a_new_project_trains_and_is_destroyed(installed: InstalledProject, tmp_path: Path) -> None:
+    project = installed
     assert yaml.safe_load((project.root / "Pulumi.yaml").read_text())["name"] == "demo"
     project.pulumi("stack", "select", "--create", "--secrets-provider", transit.PROVIDER, "local")
+    up = ("up", "--yes", "--skip-preview", "--stack=local")
+    data = project.root / ".emulator"
     try:
         assert str(CHECKOUT) not in project.run(
             "python", "-c", "import sys; print([p for p in sys.path if 'site' not in p])"
         )
-        printed = project.pulumi("up", "--yes", "--skip-preview", "--stack=local")
-        results = json.loads(project.pulumi("stack", "output", "results", "--stack=local"))
-        assert results["line"]["state"] == "JOB_STATE_SUCCEEDED"
-        metrics = results["line"]["metrics"]
+        printed = project.pulumi(*up)
+        (stack,) = (each for each in read_state(project) if each["type"] == "pulumi:pulumi:Stack")
+        result = stack["outputs"]["results"]["line"]
+        assert result["state"] == "JOB_STATE_SUCCEEDED"
+        metrics = result["metrics"]
         assert metrics.keys() == {"meanSquaredError", "steps"}
         assert f"line: meanSquaredError {metrics['meanSquaredError']:.4g}, steps {metrics['steps']:g}" in printed
-        (model,) = (project.root / ".emulator" / "gcs").rglob("line.json")
+        (model,) = (data / "gcs").rglob("line.json")
         assert json.loads(model.read_text())["slope"] == pytest.approx(3, abs=0.01)
-        project.pulumi("preview", "--stack=local", "--expect-no-changes")
         with _packages_of_checkout(project, tmp_path / "checkout"):
-            project.pulumi("preview", "--stack=local", "--expect-no-changes")
-            project.pulumi("config", "set", "--stack=local", "--path", "vertex-training:vars.steps", "30")
-            project.pulumi("up", "--yes", "--skip-preview", "--stack=local")
+            edited = project.pulumi(*up, "--config=vertex-training:vars.steps=30", "--config-path")
+        # What the other's packages have made is unchanged in the eyes of these.
+        assert re.findall(r"^ *(?:~|\+-) +\S+ (\S+) (?:updated|replaced)", edited, re.MULTILINE) == [
+            "line",
+            "wait-for-jobs",
+        ]
         project.pulumi("preview", "--stack=local", "--expect-no-changes")
-        state = project.read_state()
+        state = read_state(project)
         assert "components." not in json.dumps(state)
         providers = [item["inputs"]["__provider"] for item in state if "__provider" in item.get("inputs", {})]
         assert len(providers) == 5
@@ -109,9 +132,17 @@ def test_a_new_project_trains_and_is_destroyed(template: Path, tmp_path: Path, e
             assert b"vertex_training." in base64.b64decode(provider)
         project.pulumi("destroy", "--yes", "--skip-preview", "--stack=local")
     finally:
-        project.stop_emulator()
+        if data.exists():
+            emulator.stop(data)
+            clear(data)
     (uri,) = set(re.findall(r"localhost/demo/line:[0-9a-f]{16}", printed))
     subprocess.run(["docker", "image", "rm", "--no-prune", uri], capture_output=True, check=True)
+
+
+def read_state(project: InstalledProject) -> list[dict[str, Any]]:
+    """Return the resources of the stack `local`."""
+    (file,) = project.root.parent.glob("state/.pulumi/stacks/*/local.json")
+    return list(json.loads(file.read_text())["checkpoint"]["latest"]["resources"])
 
 
 @contextmanager
@@ -121,8 +152,8 @@ def _packages_of_checkout(project: InstalledProject, folder: Path) -> Iterator[N
     for name, room in commands.PACKAGES.items():
         (folder / name).symlink_to(CHECKOUT / room)
     project.environment["PYTHONPATH"] = str(folder)
-    where = project.run("python", "-c", "import vertex_training; print(vertex_training.__path__[0])")
-    assert where.strip() == str(folder / "vertex_training")
+    find = "from importlib.util import find_spec; print(find_spec('vertex_training').origin)"
+    assert Path(project.run("python", "-c", find).strip()).parent == folder / "vertex_training"
     yield
     del project.environment["PYTHONPATH"]
 
@@ -147,38 +178,28 @@ def test_pulumi_new_says_what_the_pages_say(tmp_path: Path, environment: dict[st
     assert "quickstart" not in (tmp_path / "training" / "Pulumi.yaml").read_text()
 
 
-def test_a_new_dev_stack_previews_with_three_settings(tmp_path: Path, environment: dict[str, str]) -> None:
-    """The template's own requirement takes the package from an index."""
-    project = create_project(TEMPLATE, tmp_path, environment)
-    assert {str(file.relative_to(project.root)) for file in project.root.rglob("*") if file.is_file()} == FILES
-    assert (project.root / "README.md").read_text().startswith("# demo\n\nOurs\n")
-    # The engine fills in its own placeholders only, and leaves GitHub's.
-    assert (project.root / WORKFLOW).read_text() == (TEMPLATE / WORKFLOW).read_text()
-    options = [f"--find-links={wheel().parent}", "--requirement=requirements.txt", "--constraint=tested.txt"]
-    project.install(*options, requirements=requirement_closure("emulator"))
+def test_a_new_dev_stack_previews_with_two_settings(installed: InstalledProject, tmp_path: Path) -> None:
+    """Its project and region, as its file says; the project's number is looked up."""
+    project = installed
+    environment = {**project.environment, "GCP_STANDIN_RECORD": str(tmp_path / "record.jsonl")}
     _gcp, port = server.start_server(environment)
-    project.environment["PULUMI_DEBUG_PROVIDERS"] = f"gcp:{port}"
-    project.pulumi("stack", "init", "--secrets-provider", transit.PROVIDER, "dev")
-    names = [option for key, value in NAMES.items() for option in ("--plaintext", f"vertex-training:{key}={value}")]
-    project.pulumi("config", "set-all", *names, "--stack=dev")
-    shown = project.pulumi("preview", "--diff", "--stack=dev")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(project.environment, "PULUMI_DEBUG_PROVIDERS", f"gcp:{port}")
+        project.pulumi("stack", "init", "--secrets-provider", transit.PROVIDER, "dev")
+        names = [option for key in ("project", "region") for option in ("--plaintext", f"gcp:{key}={NAMES[key]}")]
+        project.pulumi("config", "set-all", *names, "--stack=dev")
+        shown = project.pulumi("preview", "--diff", "--stack=dev")
     assert f"{NAMES['region']}-docker.pkg.dev/{NAMES['project']}/training/line:" in shown
     assert "trainer/Dockerfile:1: FROM python:3.11-slim-bookworm is not pinned" in shown
-    number = "service-123456789012@gcp-sa-aiplatform"
-    assert number in shown
+    assert f"service-{NAMES['projectNumber']}@gcp-sa-aiplatform" in shown
 
-    # The same with the provider's own keys: the number is looked up.
-    for key in NAMES:
-        project.pulumi("config", "rm", "--stack=dev", f"vertex-training:{key}")
-    for key in ("project", "region"):
-        project.pulumi("config", "set", "--stack=dev", f"gcp:{key}", NAMES[key])
-    assert number in project.pulumi("preview", "--diff", "--stack=dev")
-    project.pulumi("config", "set", "--stack=dev", "gcp:project", "acme-unknown")
-    refused = project.run("pulumi", "preview", "--stack=dev", "--non-interactive", exit_code=1)
-    (line,) = [
-        line for line in map(str.strip, refused.splitlines()) if line.startswith(f"error: {NUMBER}: is not given")
-    ]
-    assert "does not tell that of acme-unknown" in line and "Error 403: The caller does not have permission" in line
+
+def test_an_index_has_what_the_template_requires() -> None:
+    """With the versions that are tested together."""
+    options = [f"--find-links={wheel().parent}", "--requirement=requirements.txt", "--constraint=tested.txt"]
+    command = [*PIP, "install", "--dry-run", "--no-index", "--ignore-installed", "--no-deps", *options]
+    done = subprocess.run(command, cwd=TEMPLATE, capture_output=True, text=True, check=True)
+    assert f"Would install vertex-training-{__version__}" in done.stdout
 
 
 @pytest.mark.skipif(bool(git_server.why_impossible()), reason=git_server.why_impossible())
@@ -198,9 +219,14 @@ def test_pulumi_new_asks_nothing_of_ours(tmp_path: Path, environment: dict[str, 
         )
     assert questions == []
     assert {str(file.relative_to(root)) for file in root.rglob("*") if file.is_file()} == FILES
+    assert (root / "README.md").read_text().startswith("# demo\n\nOurs\n")
+    # The engine fills in its own placeholders only, and leaves GitHub's.
+    assert (root / WORKFLOW).read_text() == (TEMPLATE / WORKFLOW).read_text()
     assert read_stack_config(root, "dev") == read_stack_config(TEMPLATE, "dev")
     with pytest.raises(DeclarationErrors, match="vertex-training:project: is required by the target gcp"):
         parse_settings(root, "dev", read_stack_config(root, "dev"))
+    names = {f"vertex-training:{key}": value for key, value in NAMES.items()}
+    parse_settings(root, "dev", read_stack_config(root, "dev") | names)
     parse_settings(root, "local", read_stack_config(root, "local"))
 
 
