@@ -1,21 +1,25 @@
 """The checkout's own stacks: `make up` in a clean clone, and what `dev` and `prod` preview."""
 
 import json
-import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
-import yaml
 from vertex_training.errors import DeclarationErrors
 
 from tests.blocks import taken
 from tests.engine.checkout import NAMES, clone, parse_settings, read_stack_config, strip_values
-from tests.engine.cloud import STANDIN
 from tests.engine.golden import load_golden_steps
-from tests.engine.preview import preview_stack
+from tests.engine.preview import run_with_steps
 from tests.engine.project import CHECKOUT, engine_environment
+from tests.standins import transit
+from tests.standins.gcp import server
+from tools.template import tracked_files
+from vertex_emulator.cli import emulator
+from vertex_emulator.pruning import clear
 
 DEV_REPOSITORY = "projects/acme-dev/locations/europe-west4/repositories/training"
 
@@ -62,7 +66,7 @@ def test_make_up_trains_and_leaves_git_clean(checkout: Clone) -> None:
         printed = checkout.run("make", "up")
         assert checkout.changes() == ""
         checkout.environment["PULUMI_CONFIG_PASSPHRASE"] = ""
-        results = json.loads(checkout.run("pulumi", "stack", "output", "results", "--stack=local"))
+        results = read_outputs(checkout)["results"]
         assert {name: result["state"] for name, result in results.items()} == dict.fromkeys(
             ("digits", "digits-search"), "JOB_STATE_SUCCEEDED"
         )
@@ -86,22 +90,28 @@ def test_make_up_trains_and_leaves_git_clean(checkout: Clone) -> None:
         checkout.run("git", "checkout", "--quiet", ".")
     finally:
         destroyed = subprocess.run(["make", "destroy"], cwd=checkout.root, env=checkout.environment, check=False)
-        for command in (["stop"], ["reset", "--yes"]):
-            subprocess.run(["python", "-m", "vertex_emulator", *command], cwd=checkout.root, check=False)
+        if (data := checkout.root / ".emulator").exists():
+            emulator.stop(data)
+            clear(data)
         uris = re.findall(r"localhost/vertex-training/digits:[0-9a-f]{16}", printed)
         subprocess.run(["docker", "image", "rm", "--no-prune", *set(uris)], capture_output=True, check=False)
     assert destroyed.returncode == 0
     assert checkout.changes() == ""
 
-
-def test_stack_local_takes_secrets_and_keeps_its_salt(checkout: Clone) -> None:
-    checkout.run("pulumi", "stack", "init", "local")
-    assert checkout.changes() == ""
+    # The stack takes secrets, and keeps the salt that the checkout has.
     secret = "vertex-training:secrets.token"
     checkout.run("pulumi", "config", "set", "--stack=local", "--secret", "--path", secret, "abc")
     assert checkout.run("pulumi", "config", "get", "--stack=local", "--path", secret).strip() == "abc"
     removed = [line for line in checkout.run("git", "diff", "--unified=0").splitlines() if re.match("-[^-]", line)]
     assert removed == []
+
+
+def read_outputs(checkout: Clone) -> dict[str, Any]:
+    """Return the outputs of the stack `local`, from the backend's file."""
+    (file,) = checkout.root.parent.glob("state/.pulumi/stacks/*/local.json")
+    resources = json.loads(file.read_text())["checkpoint"]["latest"]["resources"]
+    (stack,) = (each for each in resources if each["type"] == "pulumi:pulumi:Stack")
+    return dict(stack["outputs"])
 
 
 def test_make_previews_as_it_brings_up() -> None:
@@ -112,15 +122,23 @@ def test_make_previews_as_it_brings_up() -> None:
     assert recipe("preview") == recipe("up").replace("pulumi up --yes", "pulumi preview")
 
 
-def test_stack_dev_previews_with_three_names_set(checkout: Clone) -> None:
-    described = yaml.safe_load((checkout.root / "Pulumi.yaml").read_text())
-    described["plugins"] = {"providers": [{"name": "gcp", "path": str(STANDIN)}]}
-    (checkout.root / "Pulumi.yaml").write_text(yaml.safe_dump(described))
-    checkout.environment["PYTHONPATH"] = os.pathsep.join([str(checkout.root), str(CHECKOUT)])
-    checkout.run("pulumi", "stack", "init", "dev")
-    names = [option for key, value in NAMES.items() for option in ("--plaintext", f"vertex-training:{key}={value}")]
-    checkout.run("pulumi", "config", "set-all", *names, "--stack=dev")
-    assert preview_stack(checkout.root, checkout.environment, "dev").steps == load_golden_steps("new-dev")
+def test_stack_dev_previews_with_three_names_set(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    root.mkdir()
+    (root / ".venv").symlink_to(CHECKOUT / ".venv")
+    for file in map(Path, tracked_files()):
+        if file.parts[0] in ("Pulumi.yaml", "__main__.py", "stacks", "training", "examples"):
+            (root / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(CHECKOUT / file, root / file)
+    (tmp_path / "state").mkdir()
+    environment = {**engine_environment(tmp_path), "GCP_STANDIN_RECORD": str(tmp_path / "record.jsonl")}
+    _gcp, port = server.start_server(environment)
+    environment["PULUMI_DEBUG_PROVIDERS"] = f"gcp:{port}"
+    init = ["pulumi", "stack", "init", "--secrets-provider", transit.PROVIDER, "dev"]
+    subprocess.run(init, cwd=root, env=environment, check=True)
+    names = [f"--config=vertex-training:{key}={value}" for key, value in NAMES.items()]
+    shown = run_with_steps(root, environment, "preview", "--diff", "--stack", "dev", *names)
+    assert shown.steps == load_golden_steps("new-dev")
 
 
 def test_prod_names_the_values_to_fill_in() -> None:

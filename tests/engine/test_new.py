@@ -20,7 +20,7 @@ import tools.template
 from tests import git_server, terminal
 from tests.blocks import taken
 from tests.engine.checkout import NAMES, parse_settings, read_stack_config
-from tests.engine.project import CHECKOUT, engine_environment
+from tests.engine.project import CHECKOUT, STARTUP, engine_environment
 from tests.packaging.building import PIP, wheel
 from tests.packaging.installed import InstalledProject
 from tests.packaging.test_wheel import requirement_closure
@@ -93,6 +93,8 @@ def installed(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Insta
     (folder / "state").mkdir()
     project = create_project(template, folder, engine_environment(folder))
     project.install("--requirement=requirements.txt", requirements=requirement_closure("emulator"))
+    (site,) = project.root.glob(".venv/lib/python*/site-packages")
+    (site / "pip").symlink_to(STARTUP / "pip")  # the list that Pulumi asks for with every command is made already
     return project
 
 
@@ -186,9 +188,8 @@ def test_a_new_dev_stack_previews_with_two_settings(installed: InstalledProject,
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(project.environment, "PULUMI_DEBUG_PROVIDERS", f"gcp:{port}")
         project.pulumi("stack", "init", "--secrets-provider", transit.PROVIDER, "dev")
-        names = [option for key in ("project", "region") for option in ("--plaintext", f"gcp:{key}={NAMES[key]}")]
-        project.pulumi("config", "set-all", *names, "--stack=dev")
-        shown = project.pulumi("preview", "--diff", "--stack=dev")
+        names = [f"--config=gcp:{key}={NAMES[key]}" for key in ("project", "region")]
+        shown = project.pulumi("preview", "--diff", "--stack=dev", *names)
     assert f"{NAMES['region']}-docker.pkg.dev/{NAMES['project']}/training/line:" in shown
     assert "trainer/Dockerfile:1: FROM python:3.11-slim-bookworm is not pinned" in shown
     assert f"service-{NAMES['projectNumber']}@gcp-sa-aiplatform" in shown
