@@ -179,13 +179,16 @@ class Access:
         return response
 
     def _has_token(self, request: HTTPConnection) -> bool:
-        authorization = request.headers.get("authorization", "")
-        if authorization.lower().startswith("bearer "):
-            return self._is_token(authorization[len("bearer ") :].strip())
-        return self._is_token(request.cookies.get(_cookie_name(request.scope), ""))
+        return self._is_token(bearer(request) or request.cookies.get(_cookie_name(request.scope), ""))
 
     def _is_token(self, text: str) -> bool:
         return secrets.compare_digest(text.encode(), self._token)
+
+
+def bearer(request: HTTPConnection) -> str:
+    """Return the token of a request's header `Authorization`; "" without one."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
 
 
 def ensure_token(path: Path) -> str:

@@ -35,8 +35,10 @@ from vertex_emulator.gcs.objects import invalid_bucket
 from vertex_emulator.http.connection import MEMORY, HttpServer, Limits, Listener, Relay
 from vertex_emulator.http.permissions import CHECK, Check
 from vertex_emulator.http.responses import error_response
-from vertex_emulator.inside import authority, identity, metadata, permissions, services
+from vertex_emulator.http.security import bearer
+from vertex_emulator.inside import authority, buckets, identity, metadata, permissions, services
 from vertex_emulator.inside.authority import Authority
+from vertex_emulator.inside.buckets import BucketCall
 from vertex_emulator.inside.entries import EntryWriter
 from vertex_emulator.inside.identity import Identities, Identity
 from vertex_emulator.inside.metadata import Caller
@@ -70,8 +72,6 @@ _SECRET = re.compile(r"/v1/projects/([^/:]+)/secrets/([^/:]+)/versions/([^/:]+):
 _PROJECT = re.compile(r"/v3/projects/([^/:]+)")
 _OBJECT = re.compile(r"/([a-z0-9][a-z0-9._-]+)/(.+)")
 """An object by Cloud Storage's XML API, "Path-style requests"."""
-_WRITTEN = re.compile(r"(?:/resumable)?/upload/storage/v1/b/([^/]+)/o|.*/(?:copyTo|rewriteTo|moveTo)/b/([^/]+)/o/.*")
-"""A write to a bucket: what creates an object, or copies one there."""
 _NOT_LED = (
     "Google's clients that read no variable for their address (gRPC, TensorFlow's gs://, the SDK) find no service "
     "here: {} (`vertex-training docs google`)."
@@ -207,7 +207,8 @@ class Door:
         path = str(request.scope["path"])  # that of `request.url` has ? and # quoted
         if service := services.missing(request.headers.get("host", "")):
             return await self._stand_in(request, service)
-        key = request.headers.get("x-goog-api-key") or _bearer(request, but=_TOKEN_PREFIX)
+        token = bearer(request)
+        key = request.headers.get("x-goog-api-key") or ("" if token.startswith(_TOKEN_PREFIX) else token)
         needed = permissions.of_call(request.method, path)
         if key and (secret := _SECRET.fullmatch(path)):
             with contextlib.suppress(ExecutorUnavailable):  # the key needs no identity
@@ -225,7 +226,7 @@ class Door:
         acting = self.identities.of(job.location.project_number)
         raw_path = request.scope["raw_path"]
         if acting and identity.is_of_google(acting, request.method, raw_path, self._has_bucket):
-            return await self._google(request, acting, job, identity.STORAGE)
+            return await self._google(request, acting, job, buckets.HOST)
         if request.method == "GET" and (asked := _PROJECT.fullmatch(path)):
             return self._project(job, asked[1])
         if path == "/v2/entries:write" and request.method == "POST":
@@ -235,13 +236,14 @@ class Door:
         if served is None:
             if request.method in ("GET", "HEAD") and (found := _OBJECT.fullmatch(path)):
                 if acting and identity.is_real(acting, found[1], self._has_bucket):
-                    return await self._google(request, acting, job, identity.STORAGE)
+                    return await self._google(request, acting, job, buckets.HOST)
                 if self._has_bucket(found[1]) or "authorization" in request.headers:
                     return _checked(_at(self.app, f"/download/storage/v1/b/{found[1]}/o/{found[2]}"), check)
                 return await _public(path, found[1])
             raise ApiError("NOT_FOUND", f"The requested URL {path} was not found for jobs of this emulator.")
-        if request.method == "POST" and (written := _WRITTEN.fullmatch(path)):
-            self._require_bucket(written[1] or written[2])
+        call = BucketCall.parse(request.method, raw_path) if request.method == "POST" else None
+        if call and (call.verb or call.place == "upload"):
+            self._require_bucket(call.to)
         project = served["project"]
         if project is not None and names.project_number(project) != job.location.project_number:
             place = path.partition("/projects/")[2].partition(":")[0]
@@ -330,7 +332,7 @@ class Door:
 
     def _job(self, request: Request, caller: Caller | None) -> Job:
         """Return the job that sends a request; clients of emulators send no token. Raises ApiError."""
-        token = _bearer(request)
+        token = bearer(request)
         if caller is None:
             raise ApiError("UNAUTHENTICATED", _BAD_TOKEN if token else _NO_CALLER)
         with self.database.read() as transaction:
@@ -456,13 +458,6 @@ def _variables(address: str, key: str) -> dict[str, str]:
             "CLOUDSDK_API_ENDPOINT_OVERRIDES_SECRETMANAGER": f"{url}/",
         }
     return found
-
-
-def _bearer(request: Request, but: str = "") -> str:
-    """Return the token of a request, "" without one, or for one that begins with `but`."""
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    token = token.strip() if scheme.lower() == "bearer" else ""
-    return "" if but and token.startswith(but) else token
 
 
 def _at(app: ASGIApp, path: str) -> ASGIApp:

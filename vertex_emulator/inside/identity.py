@@ -23,9 +23,9 @@ from vertex_api.errors import PermissionDenied, VertexError
 from vertex_emulator import names
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ApiError
+from vertex_emulator.inside.buckets import BucketCall
 from vertex_emulator.inside.standins import StandIn
 
-STORAGE = "storage.googleapis.com"
 _HOST = re.compile(r"[a-z0-9-]+\.googleapis\.com")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
 _READS = ("GET", "HEAD")
@@ -171,21 +171,19 @@ def is_of_google(identity: Identity, method: str, raw_path: bytes, is_here: Call
     Reads may. Writes stay at home, which has no such bucket, but for those to buckets of `identity.write`. Raises
     ApiError.
     """
-    found = _bucket_call(raw_path)
-    if found is None:
+    call = BucketCall.parse(method, raw_path)
+    if call is None or not call.bucket:
         return False
-    bucket, rest = found
-    others = [rest[4]] if len(rest) > 5 and rest[2] in ("copyTo", "rewriteTo") and rest[3] == "b" else []
-    real = [is_real(identity, each, is_here) for each in (bucket, *others)]
-    if not any(real):
+    is_source_real, is_target_real = (is_real(identity, each, is_here) for each in (call.bucket, call.to))
+    if not is_source_real and not is_target_real:
         return False
     if method in _READS:
         return True
-    target = others[0] if others else bucket
-    if others and real[0] != real[1]:
-        message = f"Nothing is copied between home and Google: download gs://{bucket}, and upload to gs://{target}."
+    target, rest = call.to, call.rest
+    if is_source_real != is_target_real:
+        message = f"Nothing is copied between home and Google: download gs://{call.bucket}, upload to gs://{target}."
         raise ApiError("FAILED_PRECONDITION", f"{message} (`vertex-training docs google`).")
-    is_object = rest[:1] == ["o"] and rest[2:3] not in (["acl"], ["iam"])
+    is_object = rest[:1] == ("o",) and rest[2:3] not in (("acl",), ("iam",))
     if target in identity.write and is_object:
         return True
     if target in identity.write:
@@ -197,11 +195,3 @@ def is_of_google(identity: Identity, method: str, raw_path: bytes, is_here: Call
 def is_real(identity: Identity, bucket: str, is_here: Callable[[str], bool]) -> bool:
     """Return whether a bucket is one of Google's."""
     return bool(_BUCKET.fullmatch(bucket)) and (bucket in identity.real or not is_here(bucket))
-
-
-def _bucket_call(raw_path: bytes) -> tuple[str, list[str]] | None:
-    """Return the bucket of a path of the JSON API, and what follows it; None for other paths."""
-    parts = [unquote(part) for part in raw_path.decode("latin-1").split("/")[1:]]
-    while parts[:1] and parts[0] in ("resumable", "upload", "download"):
-        del parts[0]
-    return (parts[3], parts[4:]) if parts[:3] == ["storage", "v1", "b"] and parts[3:4] not in ([], [""]) else None

@@ -19,6 +19,8 @@ from vertex_emulator.database import Database
 from vertex_emulator.database.permissions import MAX_NEEDS, Need
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ApiError
+from vertex_emulator.inside import buckets
+from vertex_emulator.inside.buckets import BucketCall
 
 PROJECT = "project"
 """The resource of what is granted on a job's project."""
@@ -79,9 +81,7 @@ def of_call(method: str, path: str) -> tuple[str, str, str] | None:
     return (f"aiplatform.{permission}", PROJECT, f"//aiplatform.googleapis.com/{place}") if verb else None
 
 
-_STORAGE = re.compile(r"/(?:resumable/)?(upload/|download/)?storage/v1/b(?:/([^/]+)(?:/(o)(?:/([^/]+)(?:/(.+))?)?)?)?")
 _XML = re.compile(r"/([a-z0-9][a-z0-9._-]+)/(.+)")
-_COPY = re.compile(r"(?:copyTo|rewriteTo)/b/([^/]+)/o/([^/]+)|moveTo/o/([^/]+)|compose")
 _OF_BUCKETS = {"GET": "get", "DELETE": "delete", "PATCH": "update", "PUT": "update"}
 _OF_OBJECTS = {"GET": ("get",), "HEAD": ("get",), "DELETE": ("delete",), "PATCH": ("get", "update"), "PUT": ("update",)}
 _BIGQUERY = re.compile(
@@ -99,39 +99,35 @@ def of_passed(host: str, method: str, raw_path: bytes, project_number: str) -> l
     path = raw_path.decode("latin-1")
     if host == "bigquery.googleapis.com" and (found := _BIGQUERY.fullmatch(path)):
         return [*_of_bigquery(method, found, project_number)]
-    if host == "storage.googleapis.com":
-        return [*_of_storage(method, path)]
+    if host == buckets.HOST:
+        return [*_of_storage(method, raw_path)]
     return []
 
 
-def _of_storage(method: str, path: str) -> Iterator[tuple[str, str]]:
-    found = _STORAGE.fullmatch(path)
-    if found is None:
-        if method in ("GET", "HEAD") and (read := _XML.fullmatch(path)):
-            yield "storage.objects.get", f"gs://{read[1]}/{unquote(read[2])}"
+def _of_storage(method: str, raw_path: bytes) -> Iterator[tuple[str, str]]:
+    call = BucketCall.parse(method, raw_path)
+    if call is None:
+        if method in ("GET", "HEAD") and (read := _XML.fullmatch(unquote(raw_path.decode("latin-1")))):
+            yield "storage.objects.get", f"gs://{read[1]}/{read[2]}"
         return
-    place, bucket, objects, name, call = found.groups()
-    at = f"gs://{unquote(bucket or '')}"
-    if not bucket:
+    at = f"gs://{call.bucket}"
+    if not call.bucket:
         yield f"storage.buckets.{'list' if method == 'GET' else 'create'}", PROJECT
-    elif not objects:
+    elif not call.rest:
         yield from ((f"storage.buckets.{verb}", at) for verb in filter(None, [_OF_BUCKETS.get(method)]))
-    elif not name:
+    elif call.verb:
+        if call.verb != "compose":
+            yield "storage.objects.get", f"{at}/{call.name}"
+        if call.verb == "moveTo":
+            yield "storage.objects.delete", f"{at}/{call.name}"
+        yield "storage.objects.create", f"gs://{call.to}/{call.target}"
+    elif call.rest == ("o",):
         if method == "GET":
             yield "storage.objects.list", at
-        elif place == "upload/" and method == "POST":
+        elif call.place == "upload" and method == "POST":
             yield "storage.objects.create", at
-    elif method == "POST" and (copied := _COPY.fullmatch(call or "")):
-        other_bucket, other, moved = copied.groups()
-        if call != "compose":
-            yield "storage.objects.get", f"{at}/{unquote(name)}"
-        if moved:
-            yield "storage.objects.delete", f"{at}/{unquote(name)}"
-        target = f"gs://{unquote(other_bucket)}" if other_bucket else at
-        yield "storage.objects.create", f"{target}/{unquote(other or moved or name)}"
-    else:
-        whole = unquote(f"{name}/{call}" if call else name)
-        yield from ((f"storage.objects.{verb}", f"{at}/{whole}") for verb in _OF_OBJECTS.get(method, ()))
+    elif call.rest[0] == "o":
+        yield from ((f"storage.objects.{verb}", f"{at}/{call.name}") for verb in _OF_OBJECTS.get(method, ()))
 
 
 def _of_bigquery(method: str, found: re.Match[str], project_number: str) -> Iterator[tuple[str, str]]:

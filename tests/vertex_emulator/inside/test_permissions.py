@@ -82,6 +82,15 @@ TABLES = "/bigquery/v2/projects/p/datasets/d/tables"
             f"{OBJECTS}/a/rewriteTo/b/other/o/b%2Fc",
             ["storage.objects.get on gs://acme/a", "storage.objects.create on gs://other/b/c"],
         ),
+        (
+            STORAGE,
+            "POST",
+            f"{OBJECTS}/in/a/moveTo/o/b",
+            [f"storage.objects.{each}" for each in ("get on gs://acme/in/a", "delete on gs://acme/in/a")]
+            + ["storage.objects.create on gs://acme/b"],
+        ),
+        (STORAGE, "GET", f"{OBJECTS}/a/compose", ["storage.objects.get on gs://acme/a/compose"]),
+        (STORAGE, "GET", f"{OBJECTS[:-2]}/acl", []),
         (STORAGE, "POST", f"{OBJECTS}/a/compose", ["storage.objects.create on gs://acme/a"]),
         (BIGQUERY, "POST", "/bigquery/v2/projects/my-project/queries", ["bigquery.jobs.create on project"]),
         (BIGQUERY, "POST", "/upload/bigquery/v2/projects/p/jobs", ["bigquery.jobs.create on projects/p"]),
