@@ -52,20 +52,46 @@ def describe(job: Job, used: Mapping[Replica, Usage]) -> Iterator[dict[str, Any]
         }
 
 
+class Stamp(NamedTuple):
+    """What tells a file from what it was: a file that is only moved has all of it."""
+
+    modified: int
+    size: int
+    inode: int
+
+    def is_content_of(self, other: "Stamp") -> bool:
+        """Whether nothing has written to it; a file of an overlay may get another inode all the same."""
+        return self[:2] == other[:2]
+
+
+State = Mapping[str, Mapping[str, Stamp]]
+"""The files of buckets by name as objects, of those that have not too many."""
+
+
 class Touch(NamedTuple):
-    """A file of a bucket, by its name as an object, that was written, or read only."""
+    """A file of a bucket, by its name as an object, and what was done: "get", "create" or "delete"."""
 
     name: str
-    is_written: bool
+    verb: str
 
 
-def touched(buckets: Path, since: int, until: int) -> dict[str, list[Touch]]:
+def state(buckets: Path) -> State:
+    """Return what buckets have, to compare it with what they have later."""
+    found = {bucket.name: _Files(bucket) for bucket in _folders(buckets)}
+    return {bucket: files.stamps for bucket, files in found.items() if files.are_all}
+
+
+def touched(buckets: Path, since: int, until: int, before: State | None = None) -> dict[str, list[Touch]]:
     """Return what was read or written from one time (ns) to another, by the files' own times, of each bucket with any.
 
     What has touched a file later hides that. File systems keep the time of reading as they are mounted: with
     `relatime`, Linux's default, that of the first one after a change, and that of one a day; with `noatime`, none.
+    With the state `before`, files that are there no more, under another name or overwritten are told, too.
     """
-    found = {bucket.name: [*_touches(bucket, since, until)] for bucket in _folders(buckets)}
+    found = {
+        bucket.name: [*_touches(_Files(bucket), since, until, (before or {}).get(bucket.name))]
+        for bucket in _folders(buckets)
+    }
     return {bucket: files for bucket, files in found.items() if files}
 
 
@@ -75,9 +101,9 @@ def permissions(files: Mapping[str, Iterable[Touch]]) -> Iterator[tuple[str, str
     One file stands for all of its folder.
     """
     for bucket, each in files.items():
-        folders = {(name.rpartition("/")[0], is_written): name for name, is_written in each}
-        for (_, is_written), name in folders.items():
-            yield f"storage.objects.{'create' if is_written else 'get'}", f"gs://{bucket}/{name}"
+        folders = {(name.rpartition("/")[0], verb): name for name, verb in each}
+        for (_, verb), name in folders.items():
+            yield f"storage.objects.{verb}", f"gs://{bucket}/{name}"
 
 
 def _folders(folder: Path) -> Iterable[os.DirEntry[str]]:
@@ -85,20 +111,45 @@ def _folders(folder: Path) -> Iterable[os.DirEntry[str]]:
         return [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
 
 
-def _touches(bucket: os.DirEntry[str], since: int, until: int) -> Iterator[Touch]:
-    pending, left = [("", bucket.path)], MAX_ENTRIES
-    while pending and left > 0:
-        prefix, folder = pending.pop()
-        try:
-            with os.scandir(folder) as entries:
-                for entry in entries:
-                    left -= 1
-                    if entry.is_dir(follow_symlinks=False):
-                        pending.append((f"{prefix}{entry.name}/", entry.path))
-                    elif entry.is_file(follow_symlinks=False):
-                        found = entry.stat(follow_symlinks=False)
-                        is_written = since <= found.st_mtime_ns <= until
-                        if is_written or since <= found.st_atime_ns <= until:
-                            yield Touch(f"{prefix}{entry.name}", is_written)
-        except OSError:
-            continue
+class _Files:
+    """The regular files below a bucket: `stamps` and times of reading, by name. Of too many, they `are_all` not."""
+
+    def __init__(self, bucket: os.DirEntry[str]) -> None:
+        self.stamps: dict[str, Stamp] = {}
+        self.read: dict[str, int] = {}
+        pending, left, has_failed = [("", bucket.path)], MAX_ENTRIES, False
+        while pending and left > 0:
+            prefix, folder = pending.pop()
+            try:
+                with os.scandir(folder) as entries:
+                    for entry in entries:
+                        left -= 1
+                        if entry.is_dir(follow_symlinks=False):
+                            pending.append((f"{prefix}{entry.name}/", entry.path))
+                        elif entry.is_file(follow_symlinks=False):
+                            found, name = entry.stat(follow_symlinks=False), f"{prefix}{entry.name}"
+                            self.stamps[name] = Stamp(found.st_mtime_ns, found.st_size, found.st_ino)
+                            self.read[name] = found.st_atime_ns
+            except FileNotFoundError:
+                continue
+            except OSError:
+                has_failed = True
+        self.are_all = not pending and not has_failed
+
+
+def _touches(now: _Files, since: int, until: int, before: Mapping[str, Stamp] | None) -> Iterator[Touch]:
+    for name, stamp in now.stamps.items():
+        old = before.get(name) if before is not None else None
+        is_changed = before is not None and (old is None or not stamp.is_content_of(old))
+        if is_changed or since <= stamp.modified <= until:
+            yield Touch(name, "create")
+            if old is not None:  # who replaces an object deletes it
+                yield Touch(name, "delete")
+        elif since <= now.read[name] <= until:
+            yield Touch(name, "get")
+    if before is not None and now.are_all:
+        moved = {stamp for name, stamp in now.stamps.items() if name not in before}
+        for name in before.keys() - now.stamps.keys():
+            yield Touch(name, "delete")
+            if before[name] in moved:  # which is a copy, and a deletion of its source
+                yield Touch(name, "get")

@@ -147,7 +147,10 @@ class Access:
         account = job.job_spec.get("serviceAccount")
         if self.grants is None or account in (None, self.grants.account):
             return ""
-        return f"what {account}, the job's own account, may do is not known: stack {self.stack} grants nothing to it"
+        return (
+            f"what is granted to {account}, the job's own account, is not compared: stack {self.stack} grants nothing "
+            "to it; --as account shows what Google lets it do"
+        )
 
 
 def _outputs(job: Job) -> str:

@@ -336,6 +336,7 @@ class Runner:
             actor.fetch([settings.data[each] for each in new], self._real, self.buckets, job, self.say)
             self._fetched |= training.data
         earlier = {file: _stamp(file) for file in trees.walk(self._outputs(job)).files}
+        emulator.request("POST", "buckets/remember", {}, training.name)
         created = api.client.create(
             training.kind,
             api.parent,

@@ -28,6 +28,7 @@ end = time.process_time() + 2
 while time.process_time() < end: pass
 del data
 open('/gcs/made-by-it/file', 'w').close()
+os.remove('/gcs/made-by-it/old')
 open('/gcs/read-by-it/old').read()
 time.sleep(1)
 """
@@ -151,18 +152,65 @@ def test_times_of_files_tell_buckets(tmp_path: Path, at: Callable[[Path], None],
     assert [*usages.permissions(touched)] == expected
 
 
+def test_what_was_there_before_tells_deletions(tmp_path: Path) -> None:
+    def needed(since: int = 10**18, before: Any = None) -> list[str]:
+        found = usages.permissions(usages.touched(tmp_path, since, 2 * since, before))
+        return sorted(f"{permission.rpartition('.')[2]} {uri.removeprefix('gs://a/')}" for permission, uri in found)
+
+    for name in ("gone/1", "gone/2", "kept", "moved", "over/written", "over/replaced", "tree/deep/file"):
+        (tmp_path / "a" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "a" / name).write_text(name)
+        os.utime(tmp_path / "a" / name, ns=(50, 50))
+    before = usages.state(tmp_path)
+    assert needed(before=before) == []
+
+    for number in (1, 2):
+        (tmp_path / "a" / "gone" / str(number)).unlink()
+    assert needed(before=before) in (["delete gone/1"], ["delete gone/2"])  # one stands for its folder
+    assert needed() == []
+    (tmp_path / "a" / "moved").rename(tmp_path / "a" / "over" / "replaced")
+    (tmp_path / "a" / "tree").rename(tmp_path / "a" / "wood")
+    (tmp_path / "a" / "over" / "written").write_text("more")
+    (tmp_path / "a" / "new").touch()
+    os.utime(tmp_path / "a" / "new", ns=(50, 50))  # as of a copy that keeps times
+    found = [each for each in needed(before=before) if "gone" not in each]
+    assert [each for each in found if "over" not in each] == [
+        "create new",
+        "create wood/deep/file",
+        "delete moved",
+        "delete tree/deep/file",
+        "get tree/deep/file",
+    ]
+    assert {each.partition("/")[0] for each in found if "over" in each} == {"create over", "delete over"}
+
+
+def test_of_too_many_files_none_is_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for bucket, count in (("few", 2), ("many", 5)):
+        for number in range(count):
+            (tmp_path / bucket / str(number)).mkdir(parents=True)
+            (tmp_path / bucket / str(number) / "file").touch()
+    monkeypatch.setattr(usages, "MAX_ENTRIES", 5)
+    before = usages.state(tmp_path)
+    assert [*before] == ["few"]
+    for bucket in ("few", "many"):
+        (tmp_path / bucket / "1" / "file").unlink()
+    assert [*usages.touched(tmp_path, 1, 2, before)] == ["few"]
+
+
 def test_a_running_job_is_measured(shared: RunningEmulator) -> None:
     for bucket in ("made-by-it", "read-by-it", "untouched"):
         folder = shared.data / "gcs" / bucket
         folder.mkdir(mode=0o777)
         (folder / "old").touch()
         os.utime(folder / "old", (1, 1))
+    assert shared.call("POST", "vertex_emulator/buckets/remember", {}) == {}
     name = shared.create(custom_job({**pool(HUNGRY), "machineSpec": {"machineType": "n1-standard-4"}}))
     until(lambda: shared.call("GET", f"v1/{name}")["state"] == "JOB_STATE_SUCCEEDED", "the end")
     job_id = name.rpartition("/")[2]
     told = shared.call("GET", f"vertex_emulator/jobs/{job_id}/usage")
     assert told["buckets"] == ["made-by-it", "read-by-it"]
-    of_files = [{"permission": "storage.objects.create", "resource": "gs://made-by-it"}]
+    written = [f"storage.objects.{verb}" for verb in ("create", "delete")]
+    of_files = [{"permission": each, "resource": "gs://made-by-it"} for each in written]
     assert told["permissions"] == [*of_files, {"permission": "storage.objects.get", "resource": "gs://read-by-it"}]
     (replica,) = told["replicas"]
     assert replica["task"] == "workerpool0-0" and replica["machineType"] == "n1-standard-4"

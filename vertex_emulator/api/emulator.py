@@ -3,7 +3,7 @@
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from vertex_api.names import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
@@ -42,6 +42,7 @@ class EmulatorService:
     faults: RequestFaults
     wake: Callable[[str], None]
     permissions: Permissions
+    _remembered: list[tuple[int, usage.State]] = field(default_factory=list)
 
     def status(self) -> dict[str, Any]:
         """Return job counts by state (without jobs of trials), replicas, what they reach, schedules, and faults."""
@@ -170,11 +171,16 @@ class EmulatorService:
             container = self.executor.container_name(job.id, replica) if is_running else None
             yield {"job": job.id, "trial": job.trial, "task": replica.task_name, "container": container}
 
+    def remember(self) -> dict[str, Any]:
+        """Remember what buckets have, for the `usage` of the jobs that are created next."""
+        self._remembered[:] = [(now_ns(), usage.state(self.data.buckets))]
+        return {}
+
     def usage(self, reference: str) -> dict[str, Any]:
         """Return the `name` of a job, what its `replicas` have used (see `usage.describe`), `buckets`, `permissions`.
 
-        Buckets are those with files that were read or written while it ran, by whomever. What that needs of IAM is
-        among the permissions. Raises ApiError NOT_FOUND.
+        Buckets are those with files that were read or written while it ran, by whomever, and since what is remembered
+        of them. What that needs of IAM is among the permissions. Raises ApiError NOT_FOUND.
         """
         with self.database.read() as transaction:
             job = _require_job(transaction, reference)
@@ -182,7 +188,8 @@ class EmulatorService:
         replicas = [replica for custom, used in each for replica in usage.describe(custom, used)]
         touched: dict[str, list[usage.Touch]] = {}
         if job.started is not None:
-            touched = usage.touched(self.data.buckets, job.started, job.ended or now_ns())
+            before = next((state for at, state in self._remembered if at <= job.created), None)
+            touched = usage.touched(self.data.buckets, job.started, job.ended or now_ns(), before)
         needs = self.permissions.of([custom for custom, _ in each], usage.permissions(touched))
         return {
             "name": job.name,

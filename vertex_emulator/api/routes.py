@@ -175,6 +175,7 @@ class Api:
             # A name may have slashes.
             _own("GET", "/jobs/{reference:path}/replicas", emulator.replicas),
             _own("GET", "/jobs/{reference:path}/usage", emulator.usage),
+            _own("POST", "/buckets/remember", emulator.remember),
             _own("POST", "/jobs/{reference:path}/faults", emulator.strike, _body),
             _own("GET", "/jobs/{reference:path}/log_folders", emulator.log_folders),
             _own("GET", "/jobs/{reference:path}", emulator.job),

@@ -136,7 +136,8 @@ def test_another_account_s_grants_are_not_known(project: Write) -> None:
     project("  train: " + job("pass"))
     access = Access.of(read_stack(Path.cwd(), "dev"))
     note = (
-        "what t@x.iam.gserviceaccount.com, the job's own account, may do is not known: stack dev grants nothing to it"
+        "what is granted to t@x.iam.gserviceaccount.com, the job's own account, is not compared: stack dev grants "
+        "nothing to it; --as account shows what Google lets it do"
     )
     assert access.needs(TOLD, spec(serviceAccount="t@x.iam.gserviceaccount.com"), "home").lines[1:] == [note]
     assert access.needs(TOLD, spec(serviceAccount=TRAINER), "home").lacking

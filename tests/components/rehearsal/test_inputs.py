@@ -77,6 +77,8 @@ def test_a_run_sees_the_buckets_of_its_stack(project: Write, tmp_path: Path, cap
     assert rehearse(Options(only=["train"], save=tmp_path / "saved.json")) == 0
     (told,) = json.loads((tmp_path / "saved.json").read_text())["jobs"]
     assert (told["buckets"], told["files"]["names"]) == (["acme-data"], ["model/new"])
+    needed = [each for each in told["permissions"] if each.endswith("gs://acme-data")]
+    assert needed == [f"storage.objects.{verb} on gs://acme-data" for verb in ("create", "delete", "list")]
     assert everything(held) == before and left(tmp_path) == []
 
 
