@@ -24,9 +24,9 @@ from ..errors import TrainingFailed
 from ..plan.job_rules import MARK_LABEL
 from ..runtime import engine, refusals, target
 from ..runtime.resource import Provider
-from . import failures, lookup, metrics, runs
+from . import covering, failures, lookup, metrics, runs
 from .failures import MAX_NAMES, WAIT_REASONS, age_in_minutes, wait_reason
-from .identity import covering, stack_filter
+from .identity import stack_filter
 
 HEARTBEAT_SECONDS = 60.0
 _SHORTEST_LOOK, _LONGEST_LOOK = 1.0, 15.0
@@ -75,7 +75,7 @@ def _others(parent: str, stack: str, waited: Iterable[str]) -> list[str]:
 
     Pulumi removes those that are no longer declared at the end of a run, unless something has failed before.
     """
-    ledgers = covering(stack)
+    ledgers = covering.of_stack(stack)
     if not ledgers:
         return []
     api = target.resolve(parent)

@@ -32,7 +32,7 @@ from ..runtime.resource import Provider
 from ..runtime.target import CLOUD_PREFIX
 from ..schema import shapes
 from ..schema.source import SourceFile
-from . import identity
+from . import covering
 
 
 def violations(job: Job, parent: str, name: str) -> Iterator[Violation]:
@@ -40,10 +40,10 @@ def violations(job: Job, parent: str, name: str) -> Iterator[Violation]:
 
     `parent` is its location and `name` that of its resource.
     """
-    limits, settings = held(parent, name), identity.settings_of(parent, name)
+    limits, settings = held(parent, name), covering.settings_of(parent, name)
     if not limits:
         return
-    yield from limits.violations(job, {}, {}, identity.registries(parent))
+    yield from limits.violations(job, {}, {}, covering.registries(parent))
     if parent.startswith(CLOUD_PREFIX) and any(SUMS & each.rules.keys() for each in limits.sources):
         yield from _sums().violations(limits, job, parent, name, str(settings.get("prefix", "")))
 
@@ -56,15 +56,15 @@ def require(job: Job, parent: str, name: str, error_prefix: str) -> None:
 
 def held(parent: str, name: str) -> Limits:
     """Return the guardrails that hold for a job. Raises SubmitFailed if they cannot be read."""
-    given = identity.settings_of(parent, name).get(KEY)
+    given = covering.settings_of(parent, name).get(KEY)
     extends = Provider.setting(EXTENDS)
     files = Provider.setting(KEY) or "", extends, os.environ.get(VARIABLE), str(Path.cwd()) if extends else ""
-    return _limits(json.dumps(given) if given else "[]", bool(identity.registries(parent)), *files)
+    return _limits(json.dumps(given) if given else "[]", bool(covering.registries(parent)), *files)
 
 
 def prices(parent: str, name: str) -> Prices:
     """Return the prices on file, with the stack's own in their place. The program has found those valid."""
-    given = identity.settings_of(parent, name).get("prices")
+    given = covering.settings_of(parent, name).get("prices")
     if given is None and (text := Provider.setting("prices")):
         given = json.loads(text)
     own = None if given is None else canonicalize(shapes.Prices, given)[0]

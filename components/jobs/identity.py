@@ -1,18 +1,14 @@
-"""What tells jobs apart: the labels by which a later `pulumi up` finds them, and digests of what they run.
-
-Here is also what a stack's ledgers cover in a run: `ledger.py` sets it, `submission.py` and `completion.py` read it.
-"""
+"""What tells jobs apart: the labels by which a later `pulumi up` finds them, and digests of what they run."""
 
 import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from vertex_api.job import Job
 
-from ..plan.job_rules import OWNER_LABELS, TOKEN_LABEL
+from ..plan.job_rules import SUBMITTER_LABELS, TOKEN_LABEL
 from ..plan.training import Training
 
 NAME_FIELDS = ("displayName", "labels")
@@ -24,18 +20,19 @@ def own_labels(owner: str, token: str) -> dict[str, str]:
 
     `owner` is `<pulumi project>/<stack>/<resource name>`, `token` that of `job_token`.
     """
-    parts = map(_as_label, owner.split("/"))
-    return {**dict(zip(OWNER_LABELS, parts, strict=True)), TOKEN_LABEL: token}
+    parts = map(as_label, owner.split("/"))
+    return {**dict(zip(SUBMITTER_LABELS, parts, strict=True)), TOKEN_LABEL: token}
 
 
-def _as_label(name: str) -> str:
+def as_label(name: str) -> str:
+    """Return a name as the value of a label can be."""
     return re.sub(r"[^a-z0-9_-]", "-", name.lower())[:63]
 
 
 def stack_filter(stack: str) -> str:
     """Return the list filter for all jobs of a stack, `<pulumi project>/<stack>`."""
     labels = own_labels(f"{stack}/", "")
-    return " AND ".join(f'labels.{name}="{labels[name]}"' for name in OWNER_LABELS[:-1])
+    return " AND ".join(f'labels.{name}="{labels[name]}"' for name in SUBMITTER_LABELS[:-1])
 
 
 def run_digest(spec: Job, rerun: str, upstream: Sequence[str] = ()) -> str:
@@ -69,67 +66,6 @@ def job_token(
 def mark(ledger_id: str, job_name: str) -> str:
     """Return the label value that all jobs have which one state has submitted under one name."""
     return f"{ledger_id}-{digest(job_name)[:16]}"
-
-
-@dataclass(frozen=True)
-class LedgerRecord:
-    """What a state's `Ledger` records: its `id`, `full_stack` (`organization/project/stack`), and names of jobs.
-
-    `kept_names` are those whose jobs stay when they leave the stack, or once did; `names` are all others. `parent` is
-    where they are submitted, and `settings` what holds for them (`Settings.applied`).
-    """
-
-    id: str
-    full_stack: str
-    names: frozenset[str]
-    kept_names: frozenset[str]
-    parent: str = ""
-    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
-
-    @property
-    def stack(self) -> str:
-        """The name of the stack with its project, `<pulumi project>/<stack>`."""
-        return self.full_stack.partition("/")[2]
-
-    def mark(self, job_name: str) -> str:
-        """Return the label value of the jobs that this state submits under a name."""
-        return mark(self.id, job_name)
-
-
-_ledgers: dict[str, LedgerRecord] = {}
-
-
-def cover(record: LedgerRecord) -> None:
-    """Set what a ledger covers from now on; its provider does so before any of these jobs is submitted."""
-    _ledgers[record.id] = record
-
-
-def covering(stack: str) -> list[LedgerRecord]:
-    """Return the ledgers of the stack `<pulumi project>/<stack>`: one for each `TrainingStack`.
-
-    There is none if another program declares the stack, or if `pulumi up --target` has left the ledger out.
-    """
-    return [record for record in [*_ledgers.values()] if record.stack == stack]
-
-
-def settings_of(parent: str, name: str) -> Mapping[str, Any]:
-    """Return the settings of the `TrainingStack` that a job belongs to, by its name or else by its location.
-
-    The name may be the one that its label has.
-
-    They are empty if `pulumi up --target` has left the ledger out, and where a location without that name has several.
-    """
-    ledgers = [each for each in [*_ledgers.values()] if each.parent == parent]
-    names = [(each, each.names | each.kept_names) for each in ledgers]
-    named = [each for each, own in names if name in own or name in map(_as_label, own)]
-    found = named or ledgers
-    return found[0].settings if len(found) == 1 else {}
-
-
-def registries(parent: str) -> frozenset[str]:
-    """Return what the names of images begin with that the stacks of a location build."""
-    found = (each.settings.get("registry") for each in [*_ledgers.values()] if each.parent == parent)
-    return frozenset(str(each) for each in found if each)
 
 
 def training_digests(jobs: Iterable[Training]) -> dict[str, str]:

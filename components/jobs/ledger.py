@@ -30,6 +30,7 @@ from ..plan.training import Training
 from ..runtime import engine, holders, pacing, target
 from ..runtime.resource import DynamicResource, Provider
 from . import identity, submission
+from .covering import LedgerRecord, cover
 from .removal import remove_orphans
 
 LEDGER_NAME = "job-names"
@@ -153,7 +154,7 @@ def _cover(id_: str, inputs: Mapping[str, Any]) -> None:
     """Let the jobs of a stack be submitted by what its ledger says."""
     kept, parent, settings = frozenset(inputs["kept"]), inputs["parent"], inputs.get("settings") or {}
     names = frozenset(inputs["jobs"]) - kept
-    identity.cover(identity.LedgerRecord(id_, inputs["stack"], names, kept, parent, settings))
+    cover(LedgerRecord(id_, inputs["stack"], names, kept, parent, settings))
     if per_minute := settings.get("submissionsPerMinute"):
         pacing.current().limit(parent, int(per_minute))
 

@@ -13,7 +13,7 @@ from vertex_api.names import KINDS, TERMINAL_STATES, TRAINING_PIPELINE, JobJson,
 from vertex_api.pipelines import backing_job_name
 
 from ..errors import SubmitFailed
-from ..plan.job_rules import OWNER_LABELS, TOKEN_LABEL
+from ..plan.job_rules import SUBMITTER_LABELS, TOKEN_LABEL
 from ..runtime import engine, holders
 from ..runtime.target import Target
 from ..schema import interpolation
@@ -87,7 +87,7 @@ def submitting_stack(job: JobJson, stack: str) -> str:
 
 
 def _label_text(labels: Mapping[str, str]) -> str:
-    return "/".join(labels[label] for label in OWNER_LABELS[:-1] if label in labels)
+    return "/".join(labels[label] for label in SUBMITTER_LABELS[:-1] if label in labels)
 
 
 def _cancel(client: Client, name: ResourceName, display_name: str, awaited: Set[str]) -> None:

@@ -1,7 +1,7 @@
 """Submission of a job, once: an equivalent job is found again, orphans are removed, or a new job is submitted.
 
 What is known for that is of one run of `pulumi`, which starts and ends the process of its providers: the ledger that
-covers its jobs (`identity.covering`), and one list of the stack's jobs in each collection.
+covers its jobs (`covering.of_stack`), and one list of the stack's jobs in each collection.
 """
 
 import threading
@@ -20,7 +20,7 @@ from ..plan.job_rules import MARK_LABEL, TOKEN_LABEL
 from ..runtime import engine, holders
 from ..runtime.target import Target
 from ..schema import interpolation
-from . import enforcement, identity
+from . import covering, enforcement, identity
 from .failures import explain_refusals
 from .inputs import Inputs
 from .removal import remove, remove_orphans, was_being_created
@@ -50,8 +50,8 @@ def submit(api: Target, inputs: Inputs, tables: interpolation.Tables, urn: str) 
         return job, is_found
 
 
-def _ledger(inputs: Inputs) -> identity.LedgerRecord | None:
-    return next((each for each in identity.covering(inputs.stack) if inputs.name in each.names), None)
+def _ledger(inputs: Inputs) -> covering.LedgerRecord | None:
+    return next((each for each in covering.of_stack(inputs.stack) if inputs.name in each.names), None)
 
 
 def _find(jobs: "_StackJobs", inputs: Inputs, urn: str) -> tuple[JobJson, bool] | None:

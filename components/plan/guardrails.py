@@ -25,6 +25,7 @@ from vertex_api.validation.formats import Violation
 
 from ..schema import interpolation
 from ..schema.shapes import Guardrails, Image
+from .training import labels_of
 
 Rules = Mapping[str, Any]
 """Those of a stack file, in the shape of `shapes.Guardrails`."""
@@ -179,7 +180,7 @@ def _training_violations(
         shown = f'"{timeout}"' if timeout else f'seven days ("{DEFAULT_TIMEOUT}"), the default,'
         yield at, f'guardrails.maxTimeout: {shown} is longer than the "{longest}" that is allowed here'
     for label in rules.get("requiredLabels", ()):
-        if not {**labels, **fields.get("labels", {})}.get(label):
+        if not labels_of(job, labels).get(label):
             message = f'guardrails.requiredLabels: has no label "{label}"; set it here, or for all jobs in the stack'
             yield ("labels", label), message
 

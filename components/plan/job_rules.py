@@ -18,10 +18,10 @@ from vertex_api.validation.formats import MAX_LABELS, Violation
 from ..schema import interpolation, shapes
 from .training import LIFECYCLE, Training
 
-OWNER_LABELS = ("pulumi_project", "pulumi_stack", NAME_LABEL)
-"""Those of the parts of a job's owner, `<pulumi project>/<stack>/<resource name>`."""
+SUBMITTER_LABELS = ("pulumi_project", "pulumi_stack", NAME_LABEL)
+"""Those that say what submitted a job, its `Inputs.owner`: `<pulumi project>/<stack>/<resource name>`."""
 TOKEN_LABEL, MARK_LABEL = "pulumi_token", "pulumi_mark"
-OWN_LABELS = (*OWNER_LABELS, TOKEN_LABEL, MARK_LABEL)
+OWN_LABELS = (*SUBMITTER_LABELS, TOKEN_LABEL, MARK_LABEL)
 """All labels that a submitted job has beside those of its spec."""
 SCHEDULE_LABELS = (SCHEDULE_LABEL, NAME_LABEL)
 MAX_DISPLAY_NAME_LENGTH = 128 - RUN_ID_LENGTH - 1

@@ -190,13 +190,18 @@ class Defaults:
         job_spec["workerPoolSpecs"] = [{"replicaCount": 1, **pool} if pool else pool for pool in pools]
         fields = replaced(job.fields, job.job_spec_path, job_spec)
         if self.labels:
-            fields["labels"] = {**self.labels, **fields.get("labels", {})}
+            fields["labels"] = labels_of(job, self.labels)
         if self.kms_key is not None:
             fields.setdefault("encryptionSpec", {"kmsKeyName": self.kms_key})
         whole = Job(job.kind, fields)
         uri = folder(whole, job_spec.get("baseOutputDirectory", {}).get("outputUriPrefix", ""))
         job_spec = {**job_spec, "baseOutputDirectory": {"outputUriPrefix": uri}}
         return Job(job.kind, replaced(fields, job.job_spec_path, job_spec))
+
+
+def labels_of(job: Job, stack: Mapping[str, str]) -> dict[str, str]:
+    """Return the labels that a job is submitted with, but for `job_rules.OWN_LABELS`: its own, and its stack's."""
+    return {**stack, **job.fields.get("labels", {})}
 
 
 def replaced(fields: Mapping[Any, Any], path: KeyPath, value: Any) -> dict[Any, Any]:

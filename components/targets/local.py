@@ -11,7 +11,7 @@ from vertex_api.schedules import NAME_LABEL, SCHEDULE_LABEL, ScheduleRequest
 
 from ..jobs.identity import own_labels
 from ..jobs.ledger import LEDGER_NAME, Ledger
-from ..plan.job_rules import OWNER_LABELS
+from ..plan.job_rules import SUBMITTER_LABELS
 from ..plan.programmed import Program
 from ..plan.training import Defaults, Training, job_label
 from ..runtime.emulator import Emulator, replace_declarations
@@ -79,7 +79,7 @@ def _declarations(settings: Settings) -> Iterator[dict[str, Any]]:
 
     for training in settings.jobs:
         labels = own_labels(f"{project}/{stack}/{settings.named(training.name)}", "")
-        yield declaration(training, {label: labels[label] for label in OWNER_LABELS})
+        yield declaration(training, {label: labels[label] for label in SUBMITTER_LABELS})
     for schedule in settings.schedules:
         id_ = schedule_id(project, stack, settings.named(schedule.name))
         for name in schedule.jobs:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pulumi
 from google.protobuf import json_format
-from vertex_training.jobs import enforcement, identity, moves, submission
+from vertex_training.jobs import covering, enforcement, moves, submission
 from vertex_training.plan.plan import Plan
 from vertex_training.plan.programmed import Program
 from vertex_training.plan.training import Defaults
@@ -21,7 +21,7 @@ from vertex_api.schedules import ScheduleRequest
 
 def start_new_process() -> None:
     """Start a provider process of its own, as every `pulumi up` has one."""
-    identity._ledgers.clear()
+    covering._ledgers.clear()
     enforcement._sums.cache_clear()
     submission.submitted.cache_clear()
     pacing.current.cache_clear()

@@ -8,8 +8,9 @@ import pytest
 from vertex_training.errors import TrainingFailed
 from vertex_training.jobs import completion, metrics
 from vertex_training.jobs.completion import HEARTBEAT_SECONDS, CompletionProvider, Progress
+from vertex_training.jobs.covering import LedgerRecord, cover
 from vertex_training.jobs.failures import LONG_WAIT_MINUTES
-from vertex_training.jobs.identity import LedgerRecord, cover, mark
+from vertex_training.jobs.identity import mark
 from vertex_training.jobs.lookup import jobs, results
 from vertex_training.jobs.provider import run_change
 from vertex_training.runtime import target

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from vertex_training.errors import SubmitFailed
-from vertex_training.jobs import enforcement, identity
-from vertex_training.jobs.identity import LedgerRecord
+from vertex_training.jobs import covering, enforcement
+from vertex_training.jobs.covering import LedgerRecord
 from vertex_training.jobs.provider import CustomJobProvider
 from vertex_training.plan.shared import VARIABLE
 from vertex_training.runtime.resource import Provider
@@ -97,7 +97,7 @@ def test_limits_of_a_shared_file_hold_in_the_provider(monkeypatch: pytest.Monkey
 
 
 def cover(settings: dict[str, Any], *names: str, id_: str = "led", parent: str = LOCAL) -> None:
-    identity.cover(LedgerRecord(id_, "acme/team/dev", frozenset(names), frozenset(), parent, settings))
+    covering.cover(LedgerRecord(id_, "acme/team/dev", frozenset(names), frozenset(), parent, settings))
 
 
 def test_limits_of_an_argument_hold_for_its_own_jobs() -> None:

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 from vertex_training.jobs import removal
-from vertex_training.jobs.identity import mark, own_labels, settings_of
+from vertex_training.jobs.covering import settings_of
+from vertex_training.jobs.identity import mark, own_labels
 from vertex_training.jobs.inputs import Inputs
 from vertex_training.jobs.ledger import LedgerProvider
 from vertex_training.jobs.provider import CustomJobProvider
