@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from tests import certificates
+
 
 def why_impossible() -> str:
     """Why it cannot be had here; empty where it can."""
@@ -32,9 +34,7 @@ def commit(folder: Path) -> None:
 def serving(repositories: Path, certificate: Path) -> Iterator[str]:
     """The URL that the repositories of a folder are served below; `certificate` is written, for clients to trust."""
     key = certificate.with_suffix(".key")
-    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-days", "2"]
-    made += ["-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)]
-    subprocess.run(made, check=True, capture_output=True)
+    certificates.make(certificate, key, "localhost", "localhost")
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

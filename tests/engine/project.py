@@ -267,6 +267,16 @@ def create_project(folder: Path) -> Iterator[Project]:
 
 
 def engine_environment(folder: Path) -> dict[str, str]:
+    """As `plain_environment`, for projects of this checkout: their processes are forked, and `pip list` is known."""
+    return {
+        **plain_environment(folder),
+        "PYTHONPATH": str(STARTUP),
+        **preloaded_python.get_variables(),
+        "PACKAGE_LIST": str(_package_list()),
+    }
+
+
+def plain_environment(folder: Path) -> dict[str, str]:
     """Variables with which `pulumi` keeps its state and its home below `folder`, and fetches nothing."""
     variables = {
         **os.environ,
@@ -275,14 +285,11 @@ def engine_environment(folder: Path) -> dict[str, str]:
         "PULUMI_CONFIG_PASSPHRASE": "",
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-        "PYTHONPATH": str(STARTUP),
-        **preloaded_python.get_variables(),
         **transit.get_variables(),
         # No server is there: without an emulator in place of Google Cloud, nothing is looked up.
         ENDPOINT_VARIABLE: "http://127.0.0.1:9/",
         # The heap of an engine with a small stack is not worth collecting.
         "GOGC": "off",
-        "PACKAGE_LIST": str(_package_list()),
     }
     for name in ("VERTEX_EMULATOR_DATA", "PYTHONDONTWRITEBYTECODE"):
         variables.pop(name, None)

@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from tests.engine.project import engine_environment
+from tests.engine.project import plain_environment
 from tests.packaging.building import PIP
 
 _BLOCKER = """\
@@ -33,7 +33,7 @@ class InstalledProject:
     def __init__(self, folder: Path, root: Path) -> None:
         self.root = root
         (folder / "state").mkdir(exist_ok=True)
-        self.environment = engine_environment(folder)
+        self.environment = plain_environment(folder)
         self.environment["PATH"] = os.pathsep.join([str(root / ".venv" / "bin"), os.environ["PATH"]])
         self.environment.pop("PYTHONPATH", None)
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from tests import registry
+from tests import certificates, registry
 from tests.faults import docker_daemon
 from tests.faults.docker_daemon import DockerDaemon
 from tests.standins.json_answers import send_json
@@ -91,9 +91,7 @@ def tokens(folder: Path, token: str) -> Iterator[TokensStandIn]:
 
 def write_registry_files(folder: Path, address: str, token: str) -> None:
     """Write what a registry under HOST's name needs in its folder to serve at an address; its file is config.yml."""
-    certificate = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={HOST}", "-days", "2"]
-    certificate += ["-addext", f"subjectAltName=DNS:{HOST}", "-keyout", "key.pem", "-out", "certificate.pem"]
-    subprocess.run(certificate, cwd=folder, check=True, capture_output=True)
+    certificates.make(folder / "certificate.pem", folder / "key.pem", HOST, HOST)
     login = ["htpasswd", "-Bbn", "oauth2accesstoken", token]
     (folder / "htpasswd").write_text(subprocess.run(login, check=True, capture_output=True, text=True).stdout)
     (folder / "config.yml").write_text(_CONFIG.format(folder=folder, address=address))

@@ -11,7 +11,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+import pytest
+import requests
+
 from tests.standins.json_answers import send_json
+from vertex_api.transport import BoundedAdapter
 
 VARIABLES = {
     "cloudresourcemanager": "RESOURCE_MANAGER",
@@ -77,6 +81,15 @@ class GoogleProject:
     """Method and path of each request."""
     variables: dict[str, str] = field(default_factory=dict)
     closing: threading.Event = field(default_factory=threading.Event)
+
+    def hear(self, method: str, target: str, content: str | bytes | None) -> tuple[int, Any] | None:
+        """Note a request and answer it; None if no proper answer comes."""
+        url = urlsplit(target)
+        api, _, path = unquote(url.path).lstrip("/").partition("/")
+        self.requests.append((method, f"{api}/{path}"))
+        if api in self.hanging or self.garbage is not None:
+            return None
+        return self.answer(api, path, parse_qs(url.query), json.loads(content or "{}"))
 
     def answer(self, api: str, path: str, query: dict[str, list[str]], body: dict[str, Any]) -> tuple[int, Any]:
         """Answer a request: its status, and what it says."""
@@ -145,22 +158,17 @@ def google_project(project: GoogleProject) -> Iterator[GoogleProject]:
 
     class Handler(BaseHTTPRequestHandler):
         def answer(self) -> None:
-            size = int(self.headers.get("Content-Length", 0))
-            body = json.loads(self.rfile.read(size) or "{}")
-            url = urlsplit(self.path)
-            api, _, path = unquote(url.path).lstrip("/").partition("/")
-            project.requests.append((self.command, f"{api}/{path}"))
-            if api in project.hanging:
+            content = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            if answer := project.hear(self.command, self.path, content):
+                send_json(self, *answer)
+            elif project.garbage is None:
                 project.closing.wait()
-                return
-            if project.garbage is not None:
+            else:
                 content = project.garbage.encode()
                 self.send_response(200)
                 self.send_header("Content-Length", str(len(content)))
                 self.end_headers()
                 self.wfile.write(content)
-                return
-            send_json(self, *project.answer(api, path, parse_qs(url.query), body))
 
         do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer  # noqa: N815
 
@@ -179,3 +187,21 @@ def google_project(project: GoogleProject) -> Iterator[GoogleProject]:
         yield project
         project.closing.set()
         server.shutdown()
+
+
+def answer_in_memory(project: GoogleProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the requests of this process have the answers of a served project without HTTP, where one comes."""
+    over_http = BoundedAdapter.send
+    bases = tuple(project.variables.values())
+
+    def send(adapter: BoundedAdapter, request: Any, **options: Any) -> Any:
+        if not request.url.startswith(bases) or project.hanging or project.garbage is not None:
+            return over_http(adapter, request, **options)
+        heard = project.hear(request.method, request.path_url, request.body)
+        assert heard is not None
+        answer = requests.Response()
+        answer.status_code, answer.url, answer.request = heard[0], request.url, request
+        answer._content = json.dumps(heard[1]).encode()
+        return answer
+
+    monkeypatch.setattr(BoundedAdapter, "send", send)

@@ -25,7 +25,7 @@ from vertex_training.settings.offline import read_stack
 from tests.blocks import taken
 from tests.components.projects import write
 from tests.standins import remedies
-from tests.standins.google_project import GoogleProject, google_project
+from tests.standins.google_project import GoogleProject, answer_in_memory, google_project
 from tests.vertex_emulator.running import PATIENCE_SECONDS
 from vertex_api import credentials
 
@@ -581,6 +581,7 @@ def project(
     monkeypatch.setenv("PATH", str(pulumi.parent))
     monkeypatch.delenv("PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION", raising=False)
     with google_project(healthy()) as served:
+        answer_in_memory(served, monkeypatch)  # test_healthy.py: over HTTP
         for name, address in served.variables.items():
             monkeypatch.setenv(name, address)
         monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", "token")
