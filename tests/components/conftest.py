@@ -1,12 +1,10 @@
 """A target without an emulator: providers reach a training API in memory."""
 
-import functools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from vertex_training import cli
 from vertex_training.jobs import completion, metrics, removal
 from vertex_training.runtime import engine, holders, target
 from vertex_training.runtime.target import LOCAL_PREFIX, EmulatorLinks, Target
@@ -21,14 +19,6 @@ def _loops() -> Iterator[None]:
     """Nothing of the event loops of Pulumi's mocks is left for a later module."""
     yield
     graph.forget_loops()
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _one_parser() -> Iterator[None]:
-    """Each call of the command would make the parser anew, which nothing changes."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cli, "build", functools.cache(cli.build))
-        yield
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,8 @@
 """Errors of the machine in one line: of files, and of libraries whose errors are OSErrors by inheritance."""
 
+import os
 import shutil
+import signal
 import urllib.error
 
 import docker
@@ -33,3 +35,21 @@ def test_an_os_error_is_never_none(
     monkeypatch.setattr(cli, "_prices", fail)
     assert cli.main(["prices"]) == 1
     assert capsys.readouterr().err == f"vertex-training: {text}\n"
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_a_command_as_ctrl_c_does(monkeypatch: pytest.MonkeyPatch, sent: signal.Signals) -> None:
+    ended = []
+
+    def run(*_: object) -> int:
+        try:
+            os.kill(os.getpid(), sent)
+        except KeyboardInterrupt:
+            ended.append(sent)
+            raise
+        return 0
+
+    monkeypatch.setattr(cli, "_doctor", run)
+    before = signal.getsignal(sent)
+    assert (cli.main(["doctor"]), ended) == (130, [sent])
+    assert signal.getsignal(sent) == before
