@@ -18,10 +18,15 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// newJobClient starts an emulator for the test, and returns a client of it.
-func newJobClient(t *testing.T) *aiplatform.JobClient {
+const parent = "projects/local/locations/us-central1"
+
+// startEmulator starts an emulator for the test, and returns what leads clients to it.
+func startEmulator(t *testing.T) []option.ClientOption {
 	t.Helper()
 	ctx := t.Context()
 	emulator, err := testcontainers.Run(ctx, "vertex-emulator",
@@ -50,17 +55,12 @@ func newJobClient(t *testing.T) *aiplatform.JobClient {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := aiplatform.NewJobClient(ctx,
+	return []option.ClientOption{
 		option.WithEndpoint(address),
 		option.WithoutAuthentication(),
 		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())),
 		option.WithGRPCDialOption(grpc.WithPerRPCCredentials(bearer(strings.TrimSpace(string(token))))),
-	)
-	if err != nil {
-		t.Fatal(err)
 	}
-	t.Cleanup(func() { client.Close() })
-	return client
 }
 
 // bearer is the emulator's token, which does not leave this machine.
@@ -72,31 +72,105 @@ func (token bearer) GetRequestMetadata(context.Context, ...string) (map[string]s
 
 func (bearer) RequireTransportSecurity() bool { return false }
 
-// train runs a job of one replica to its end.
-func train(ctx context.Context, client *aiplatform.JobClient, program string) (*aiplatformpb.CustomJob, error) {
-	job, err := client.CreateCustomJob(ctx, &aiplatformpb.CreateCustomJobRequest{
-		Parent: "projects/local/locations/us-central1",
-		CustomJob: &aiplatformpb.CustomJob{
-			DisplayName: "train",
-			JobSpec: &aiplatformpb.CustomJobSpec{WorkerPoolSpecs: []*aiplatformpb.WorkerPoolSpec{{
-				MachineSpec:  &aiplatformpb.MachineSpec{MachineType: "n1-standard-4"},
-				ReplicaCount: 1,
-				Task: &aiplatformpb.WorkerPoolSpec_ContainerSpec{ContainerSpec: &aiplatformpb.ContainerSpec{
-					ImageUri: "python:3.11-slim-bookworm",
-					Command:  []string{"python3", "-c", program},
-				}},
-			}}},
-		},
-	})
+// jobSpec is that of one replica, which runs a program in Python.
+func jobSpec(program string) *aiplatformpb.CustomJobSpec {
+	return &aiplatformpb.CustomJobSpec{WorkerPoolSpecs: []*aiplatformpb.WorkerPoolSpec{{
+		MachineSpec:  &aiplatformpb.MachineSpec{MachineType: "n1-standard-4"},
+		ReplicaCount: 1,
+		Task: &aiplatformpb.WorkerPoolSpec_ContainerSpec{ContainerSpec: &aiplatformpb.ContainerSpec{
+			ImageUri: "python:3.11-slim-bookworm",
+			Command:  []string{"python3", "-c", program},
+		}},
+	}}}
+}
+
+// ended gets a job or a pipeline until it has ended.
+func ended[Job interface {
+	GetName() string
+	GetEndTime() *timestamppb.Timestamp
+}](job Job, err error, get func(name string) (Job, error)) (Job, error) {
 	for err == nil && job.GetEndTime() == nil {
 		time.Sleep(100 * time.Millisecond)
-		job, err = client.GetCustomJob(ctx, &aiplatformpb.GetCustomJobRequest{Name: job.GetName()})
+		job, err = get(job.GetName())
 	}
 	return job, err
 }
 
+// train runs a job to its end.
+func train(ctx context.Context, client *aiplatform.JobClient, program string) (*aiplatformpb.CustomJob, error) {
+	job, err := client.CreateCustomJob(ctx, &aiplatformpb.CreateCustomJobRequest{
+		Parent:    parent,
+		CustomJob: &aiplatformpb.CustomJob{DisplayName: "train", JobSpec: jobSpec(program)},
+	})
+	return ended(job, err, func(name string) (*aiplatformpb.CustomJob, error) {
+		return client.GetCustomJob(ctx, &aiplatformpb.GetCustomJobRequest{Name: name})
+	})
+}
+
+// search runs two trials with different rates, to the end.
+func search(ctx context.Context, client *aiplatform.JobClient, program string) (*aiplatformpb.HyperparameterTuningJob, error) {
+	study := &aiplatformpb.StudySpec{
+		Metrics: []*aiplatformpb.StudySpec_MetricSpec{{
+			MetricId: "accuracy",
+			Goal:     aiplatformpb.StudySpec_MetricSpec_MAXIMIZE,
+		}},
+		Parameters: []*aiplatformpb.StudySpec_ParameterSpec{{
+			ParameterId: "rate",
+			ParameterValueSpec: &aiplatformpb.StudySpec_ParameterSpec_DoubleValueSpec_{
+				DoubleValueSpec: &aiplatformpb.StudySpec_ParameterSpec_DoubleValueSpec{MinValue: 0.1, MaxValue: 1},
+			},
+		}},
+	}
+	job, err := client.CreateHyperparameterTuningJob(ctx, &aiplatformpb.CreateHyperparameterTuningJobRequest{
+		Parent: parent,
+		HyperparameterTuningJob: &aiplatformpb.HyperparameterTuningJob{
+			DisplayName:        "search",
+			StudySpec:          study,
+			MaxTrialCount:      2,
+			ParallelTrialCount: 1,
+			TrialJobSpec:       jobSpec(program),
+		},
+	})
+	return ended(job, err, func(name string) (*aiplatformpb.HyperparameterTuningJob, error) {
+		return client.GetHyperparameterTuningJob(ctx, &aiplatformpb.GetHyperparameterTuningJobRequest{Name: name})
+	})
+}
+
+// runPipeline runs a pipeline of a custom job to its end.
+func runPipeline(ctx context.Context, client *aiplatform.PipelineClient, program string) (*aiplatformpb.TrainingPipeline, error) {
+	text, err := protojson.Marshal(jobSpec(program))
+	if err != nil {
+		return nil, err
+	}
+	inputs := &structpb.Value{}
+	if err := protojson.Unmarshal(text, inputs); err != nil {
+		return nil, err
+	}
+	pipeline, err := client.CreateTrainingPipeline(ctx, &aiplatformpb.CreateTrainingPipelineRequest{
+		Parent: parent,
+		TrainingPipeline: &aiplatformpb.TrainingPipeline{
+			DisplayName:            "pipeline",
+			TrainingTaskDefinition: "gs://google-cloud-aiplatform/schema/trainingjob/definition/custom_task_1.0.0.yaml",
+			TrainingTaskInputs:     inputs,
+		},
+	})
+	return ended(pipeline, err, func(name string) (*aiplatformpb.TrainingPipeline, error) {
+		return client.GetTrainingPipeline(ctx, &aiplatformpb.GetTrainingPipelineRequest{Name: name})
+	})
+}
+
 func TestTraining(t *testing.T) {
-	client := newJobClient(t)
+	options := startEmulator(t)
+	client, err := aiplatform.NewJobClient(t.Context(), options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	pipelines, err := aiplatform.NewPipelineClient(t.Context(), options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pipelines.Close()
 
 	t.Run("succeeds", func(t *testing.T) {
 		job, err := train(t.Context(), client, "print('trained')")
@@ -113,9 +187,32 @@ func TestTraining(t *testing.T) {
 			t.Error(reason)
 		}
 	})
+	t.Run("searches", func(t *testing.T) {
+		job, err := search(t.Context(), client, `
+import json, sys
+rate = sys.argv[1].removeprefix("--rate=")
+with open("/tmp/hypertune/output.metrics", "w") as file:
+    json.dump({"timestamp": 1, "global_step": "1", "accuracy": rate}, file)
+`)
+		if err != nil || len(job.GetTrials()) != 2 {
+			t.Fatalf("%v, %v", job, err)
+		}
+		for _, trial := range job.GetTrials() {
+			rate := trial.GetParameters()[0].GetValue().GetNumberValue()
+			if accuracy := trial.GetFinalMeasurement().GetMetrics()[0].GetValue(); accuracy != rate {
+				t.Error(trial)
+			}
+		}
+	})
+	t.Run("is a pipeline", func(t *testing.T) {
+		pipeline, err := runPipeline(t.Context(), pipelines, "print('trained')")
+		if err != nil || pipeline.GetState() != aiplatformpb.PipelineState_PIPELINE_STATE_SUCCEEDED {
+			t.Errorf("%v, %v", pipeline, err)
+		}
+	})
 	t.Run("is refused", func(t *testing.T) {
 		_, err := client.GetCustomJob(t.Context(), &aiplatformpb.GetCustomJobRequest{
-			Name: "projects/local/locations/us-central1/customJobs/1",
+			Name: parent + "/customJobs/1",
 		})
 		if status.Code(err) != codes.NotFound {
 			t.Error(err)
