@@ -22,11 +22,12 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from vertex_api import __version__
 from vertex_api.emulator import Address
 from vertex_emulator.api.routes import Api, unimplemented, unserved
+from vertex_emulator.clients import with_whole_path
 from vertex_emulator.data_folder import STARTED, DataFolder, acquire_lock
 from vertex_emulator.database import Database, connection
 from vertex_emulator.debugging import DebugPorts
@@ -313,7 +314,12 @@ class _App:
             **gcs_messages.ERROR_HANDLERS,
             Exception: _internal_error,
         }
-        return Starlette(routes=routes, exception_handlers=handlers)
+        app = Starlette(routes=routes, exception_handlers=handlers)
+
+        async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+            await app(with_whole_path(scope), receive, send)
+
+        return answer
 
     async def _health(self, _request: Request) -> Response:
         return JSONResponse({"status": "ok", "version": __version__})

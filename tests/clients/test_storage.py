@@ -37,6 +37,12 @@ def test_objects_are_files_of_the_bucket_folder(client: storage.Client, emulator
     assert bucket.get_blob("a folder/beside.txt") is None
 
 
+def test_paths_without_their_beginning_are_node_s(client: storage.Client, emulator: RunningEmulator) -> None:
+    client.bucket("of-node").blob("a/b.txt").upload_from_string("42")
+    assert emulator.answer("b/of-node/o/a%2Fb.txt?alt=media").text == "42"
+    assert [item["name"] for item in emulator.answer("b/of-node/o").json()["items"]] == ["a/b.txt"]
+
+
 @pytest.mark.parametrize("chunk", [None, 1 << 20], ids=["in one request", "in chunks"])
 def test_a_large_file_is_uploaded_resumably_and_downloaded(client: storage.Client, chunk: int | None) -> None:
     content = os.urandom(LARGE)

@@ -26,7 +26,7 @@ from starlette.responses import JSONResponse, RedirectResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from vertex_emulator import names
-from vertex_emulator.clients import endpoints
+from vertex_emulator.clients import endpoints, with_whole_path
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ApiError, ExecutorUnavailable, ReplicaCannotStart
@@ -190,12 +190,8 @@ class Door:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request of a container: the ASGI application."""
+        scope = with_whole_path(scope)
         request = Request(scope, receive)
-        if scope["path"].startswith("/b/") and not request.headers.get("host", "").endswith(".googleapis.com"):
-            # Node's client takes STORAGE_EMULATOR_HOST for the whole address of the API.
-            whole = {"path": f"/storage/v1{scope['path']}", "raw_path": b"/storage/v1" + scope["raw_path"]}
-            scope = {**scope, **whole}
-            request = Request(scope, receive)
         try:
             answer = await self._answer(request)
         except ApiError as error:
