@@ -122,7 +122,7 @@ def _places(folder: Path, buckets: Path) -> Iterator[tuple[Path, Path | None]]:
 def missing(job: Job, written: Iterable[str], buckets: Path) -> list[str]:
     """Return the objects that a job names and that no bucket has, after it ran: what it has written is there.
 
-    What is missing in the folders that are `written`, those of jobs that ran, is no input.
+    What is missing in places that are `written`, by jobs that ran or at Google, is no input.
     """
     outputs = tuple(f"{each.rstrip('/')}/" for each in written)
     found = dict.fromkeys(named(job.job_spec["workerPoolSpecs"]))

@@ -237,8 +237,9 @@ class Ended:
 
     `earlier` are the files that were there before, with time and size: the stack's own runs may have left them.
     `metrics` are by name. In `submitted` are stand-ins for secrets. `used` is what the emulator tells of its replicas;
-    `buckets` are those that it touched, without the run's own. `written` are the output folders of the jobs that have
-    run so far, `notes` what is to be said of a success, `needs` the permissions of its calls.
+    `buckets` are those that it touched, without the run's own. `written` are places whose objects are no inputs from
+    here: the output folders of the jobs that have run so far, and buckets of Google's. `notes` are what is to be said
+    of a success, `needs` the permissions of its calls.
     """
 
     job: JobJson
@@ -437,7 +438,7 @@ class Runner:
         empty = () if has_failed else metrics.without_model(LOCAL_PREFIX + api.parent, {training.name: whole})
         notes = [] if has_failed else success_notes(api, whole, is_empty=bool(empty))
         values, replicas = measured.get(training.name, {}), usage.get("replicas", ())
-        outputs, written = self._outputs(job), [*self._written]
+        outputs, written = self._outputs(job), [*self._written, *(f"gs://{bucket}" for bucket in sorted(self._real))]
         needs = self._access.needs(usage.get("permissions", ()), job, _bucket(settings))
         return Ended(whole, job, outputs, failure, values, replicas, touched, written, notes, earlier, needs)
 

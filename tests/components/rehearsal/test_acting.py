@@ -1,5 +1,6 @@
 """`--as`: whom jobs act as at Google by a stack's file, what is refused before anything runs, and a run with a job."""
 
+import gzip
 import json
 import os
 import threading
@@ -12,13 +13,17 @@ import pytest
 from vertex_training.cli import main
 from vertex_training.data.lock import Data
 from vertex_training.errors import ComponentError, Problem
+from vertex_training.rehearsal import target
 from vertex_training.rehearsal.acting import Actor
 from vertex_training.rehearsal.fetch import Cache
+from vertex_training.rehearsal.inputs import missing
+from vertex_training.rehearsal.runner import Ended, Runner
 from vertex_training.settings.offline import read_stack
 
 from tests.standins.google_apis import GoogleApisStandIn, google_apis
 from vertex_api.job import Job
 from vertex_api.names import CUSTOM_JOB
+from vertex_emulator.snapshots.export import export
 
 from .declared import CLOUD, Write, job, left
 
@@ -235,11 +240,26 @@ class Watch(threading.Thread):
         (found.parent / "seen").touch()
 
 
+@pytest.fixture
+def exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The archive that `vertex-emulator export` makes of a run's folder before that is removed."""
+    archive, remove = tmp_path / "run.tar.gz", target._remove
+
+    def export_first(folder: Path) -> None:
+        assert target._command("stop", folder) == ""
+        assert list(export(folder, archive, redacts_env=False))
+        remove(folder)
+
+    monkeypatch.setattr(target, "_remove", export_first)
+    return archive
+
+
 def test_a_job_acts_and_holds_no_token(
     project: Write,
     google: GoogleApisStandIn,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
+    exported: Path,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     calls: dict[str, str] = {}
@@ -259,7 +279,8 @@ def test_a_job_acts_and_holds_no_token(
     monkeypatch.setattr(google, "answer", answered)
     declared = job(TRAINER, "${data.train}", "gs://acme-mine/x", "gs://acme-gone/x")
     project(f"  train: {declared}data: {{train: {{uri: gs://acme-real/train/}}}}\n")
-    watch = Watch(tmp_path / "temporary")
+    watch, ended, end = Watch(tmp_path / "temporary"), list[Ended](), Runner._ended
+    monkeypatch.setattr(Runner, "_ended", lambda *given: ended.append(end(*given)) or ended[-1])
     watch.start()
     code = main(["run", "train", "--stack", "dev", "--as", "account", "--write", "gs://acme-mine"])
     watch.ended.set()
@@ -272,6 +293,8 @@ def test_a_job_acts_and_holds_no_token(
     (found,) = (json.loads(line[line.index("{") :]) for line in shown.splitlines() if '"bigquery"' in line)
     assert (found["email"], json.loads(found["fetched"])) == (ACCOUNT, OBJECT)
     assert "data.train: fetching 1 of 1 objects, 17 B" in shown
+    lacking = missing(ended[0].submitted, ended[0].written, tmp_path)
+    assert [uri for uri in lacking if "one-off-dev" not in uri] == ["gs://acme-gone/x"]
     assert (found["bigquery"][0], found["object"][0]) == (200, 200)
     assert (found["write"], found["written"], found["stolen"]) == (403, 200, 403)
     acts = f"token-of-{DEVELOPER}-as-{ACCOUNT}"
@@ -287,6 +310,8 @@ def test_a_job_acts_and_holds_no_token(
     }
     assert "gs://acme-gone: Google has no such bucket; it is made at home" in shown
     assert watch.is_seen and len(watch.shown) > 10
+    archived = gzip.decompress(exported.read_bytes()).decode("latin-1")
+    assert "gcs/one-off-dev/found.json" in archived
     for canary in ("token-of-", DEVELOPER):
-        assert [text[:500] for text in (*watch.shown, shown) if canary in text] == []
+        assert [text[:500] for text in (*watch.shown, archived, shown) if canary in text] == []
     assert left(tmp_path) == []
