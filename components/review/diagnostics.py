@@ -1,4 +1,4 @@
-"""What a preview shows at its end: `REPORTS`, each a function of the Plan of all jobs."""
+"""What a preview shows at its end, of the Plan of all jobs: its warnings, and for the target `gcp` `REPORTS`."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence

@@ -10,7 +10,7 @@ import json
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from functools import cache
 from math import cos, dist, isfinite, radians, sin
@@ -158,7 +158,7 @@ class Prices:
         for kind, names in own.items():
             for name, regions in names.items():
                 table[kind][name] = {_OWN: regions, **table[kind].get(name, {})}
-        return Prices({**self.sources, _OWN: source}, table, self.places)
+        return replace(self, sources={**self.sources, _OWN: source}, table=table, _nearest={})
 
 
 def _point(place: tuple[float, float]) -> tuple[float, float, float]:

@@ -33,7 +33,7 @@ _TOOK = (
     r"(?:, (?P<busy>\d+) s of (?P<trials>\d+) trials?)? on (?P<here>this machine, declared for )?"
     r"(?P<machines>[^:;\n]+)"
 )
-_LINE = re.compile(rf"{_TOOK}(?:: [\d,.]+ \S+ at (?P<hourly>\d+\.\d+) an hour)?(?:; (?P<metrics>.+))?")
+_LINE = re.compile(rf"{_TOOK}(?:: [\d,.]+ (?P<currency>\S+) at (?P<hourly>\d+\.\d+) an hour)?(?:; (?P<metrics>.+))?")
 _LINES = re.compile(f"^{_TOOK}", re.MULTILINE)
 """Finds what runs took in a record: a preview of 1,000 jobs reads 10,000 lines."""
 
@@ -85,7 +85,7 @@ class Run:
 
     @classmethod
     def parse(cls, line: str) -> Self | None:
-        """Return the run of a line, None for any other text."""
+        """Return the run of a line, None for any other text. Amounts in another currency than ours are left out."""
         if not (match := _LINE.fullmatch(line)):
             return None
         seconds, hourly = int(match["seconds"]), match["hourly"]
@@ -95,7 +95,7 @@ class Run:
             match["machines"],
             int(match["busy"] or seconds),
             int(match["trials"] or 0),
-            float(hourly) if hourly else None,
+            float(hourly) if hourly and match["currency"] == CURRENCY else None,
             match["metrics"] or "",
             match["here"] is not None,
         )

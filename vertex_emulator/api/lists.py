@@ -35,8 +35,9 @@ Position = TypeVar("Position", int, str)
 class Fields(Generic[Item]):
     """The fields of a resource by name in snake_case, each with how its text is read.
 
-    Filters may name `texts`, `labels.KEY` and those of other `families` (`metadata.KEY`), each of which is read by its
-    key; `states` are the values of the field `state`. `orderBy` may name what is `sortable`.
+    Filters may name `texts`, which may be fields of nested messages (`error.code`), `labels.KEY`, and `families`: maps
+    like labels (`metadata.KEY`), each read by its key. `states` are the values of the field `state`. `orderBy` may name
+    what is `sortable`.
     """
 
     texts: Mapping[str, Callable[[Item], str | None]]

@@ -1,4 +1,6 @@
-"""What is mounted into a replica: buckets, and for nfsMounts and lustreMounts of worker pools folders of this machine.
+"""The mounts of buckets, and of nfsMounts and lustreMounts of worker pools: folders of this machine.
+
+`spec.build` adds the file of metrics, `debugger.py` and `inside/door.py` files of their own.
 
 The folder of a share is `nfs/SERVER/PATH` or `lustre/IP/FILESYSTEM` in the data folder.
 
