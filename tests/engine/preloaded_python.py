@@ -203,11 +203,16 @@ def _close_registered_files(selector: selectors.BaseSelector) -> None:
 
 
 def _take_over(client: bytes, streams: list[int]) -> None:
-    """Make this process what its client would be: streams, arguments, variables and folder."""
+    """Make this process what its client would be: streams, arguments, variables, folder, and parent.
+
+    A command line of `pulumi` is found through the parent. Without it, debug messages are sent that nobody reads, and a
+    provider asks for the state of two stacks that there are not.
+    """
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
-    sys.orig_argv, environment, folder = ast.literal_eval(client.decode())
+    sys.orig_argv, environment, folder, parent = ast.literal_eval(client.decode())
+    os.getppid = lambda: parent
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)

@@ -37,7 +37,7 @@ def fork_for(script: Path, stdin: int) -> socket.socket:
     """Let the server fork a process that runs a script, as `startup/sitecustomize.py` does; return the connection."""
     client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     client.connect(get_variables()["PRELOADED_PYTHON"])
-    process = ([sys.executable, str(script)], {}, str(script.parent))
+    process = ([sys.executable, str(script)], {}, str(script.parent), os.getppid())
     socket.send_fds(client, [ascii(process).encode()], [stdin, 2, 2])
     return client
 

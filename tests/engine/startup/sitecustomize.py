@@ -24,7 +24,7 @@ def _run_in_fork(path: str) -> None:
     server.connect(path)
     folder = os.getcwd()  # noqa: PTH109 - pathlib takes 10 ms
     streams = b"".join(number.to_bytes(4, sys.byteorder) for number in (0, 1, 2))
-    message = ascii((sys.orig_argv, dict(os.environ), folder)).encode()
+    message = ascii((sys.orig_argv, dict(os.environ), folder, os.getppid())).encode()
     server.sendmsg([message], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
     for number in (_signal.SIGINT, _signal.SIGTERM):
         _signal.signal(number, lambda number, _: server.send(str(number).encode()))
