@@ -7,7 +7,6 @@ from typing import Any
 import yaml
 from vertex_training.review.granted import ENDPOINT_VARIABLE
 
-from tests.engine.preview import Preview, update_stack
 from tests.engine.project import CHECKOUT, Project
 from tests.standins import training
 from tests.standins.gcp import server
@@ -43,10 +42,6 @@ class CloudProject(Project):
         self.environment["PULUMI_DEBUG_PROVIDERS"] = f"gcp:{port}"
         self.stack = json.loads(json.dumps(GCP))
         self.declare()
-
-    def update(self, *options: str) -> Preview:
-        """Run `pulumi up --diff`, and return what it printed and changed."""
-        return update_stack(self.root, self.environment, self.name, *options)
 
     def read_provider_calls(self) -> list[dict[str, Any]]:
         """Return the recorded calls of the provider, in order: `operation`, `type`, `name`, `inputs`."""

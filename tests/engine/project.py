@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
@@ -20,7 +20,7 @@ import yaml
 from vertex_training.review.granted import ENDPOINT_VARIABLE
 
 from tests.engine import preloaded_python
-from tests.engine.preview import Preview, preview_stack
+from tests.engine.preview import Preview, preview_stack, update_stack
 from tests.standins import transit
 from tests.vertex_emulator.running import PATIENCE_SECONDS
 from vertex_emulator.cli import emulator
@@ -63,8 +63,8 @@ SEARCH: dict[str, Any] = {
 }
 SLEEP = ["sh", "-c", 'trap "exit 143" TERM; sleep "$0" & wait']
 """A command that sleeps as long as its argument says. As a container's first process, `sleep` alone ignores SIGTERM."""
-_INITIAL_STACKS: dict[str, tuple[dict[str, bytes], dict[str, str]]] = {}
-"""By stack name: the files of an empty stack's state by path, and what its stack file says of its key."""
+_INITIAL_STACK: dict[str, tuple[str, dict[str, str]]] = {}
+"""By path the state of an empty stack, with what its stack file says of its key; `NAME` stands for its name."""
 
 
 class Project:
@@ -110,21 +110,24 @@ class Project:
         stack_file.write_text(yaml.safe_dump({**known, "config": self.stack}))
 
     def create_stack(self, name: str) -> None:
-        """Create a stack, by copying what the first `pulumi stack init` of its name has written."""
+        """Create a stack, by copying what the first `pulumi stack init` of the process has written."""
         stack_file, state = self.root / "stacks" / f"Pulumi.{name}.yaml", self.root.parent / "state"
-        if name not in _INITIAL_STACKS:
+        if not _INITIAL_STACK:
             self.pulumi("stack", "init", "--secrets-provider", transit.PROVIDER, name)
-            written = [file for file in state.rglob("*") if file.name in ("meta.yaml", f"{name}.json")]
             key = yaml.safe_load(stack_file.read_text())
             key.pop("config", None)
-            _INITIAL_STACKS[name] = {str(file.relative_to(state)): file.read_bytes() for file in written}, key
+            for file in state.rglob("*"):
+                if file.name in ("meta.yaml", f"{name}.json"):
+                    path = str(file.relative_to(state).with_stem(file.stem.replace(name, "NAME")))
+                    _INITIAL_STACK[path] = file.read_text().replace(f'/{name}"', '/NAME"'), key
         else:
-            files, key = _INITIAL_STACKS[name]
-            for path, content in files.items():
-                (state / path).parent.mkdir(parents=True, exist_ok=True)
-                (state / path).write_bytes(content)
-            known = yaml.safe_load(stack_file.read_text()) if stack_file.exists() else {}
-            stack_file.write_text(yaml.safe_dump({**known, **key}))
+            program = yaml.safe_load((self.root / "Pulumi.yaml").read_text())["name"]
+            for path, (content, key) in _INITIAL_STACK.items():
+                file = state / path.replace("vertex-training", program).replace("NAME", name)
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(content.replace("vertex-training/NAME", f"{program}/{name}"))
+                known = yaml.safe_load(stack_file.read_text()) if stack_file.exists() else {}
+                stack_file.write_text(yaml.safe_dump({**known, **key}))
 
     def edit_code(self) -> None:
         """Add a comment to the trainer's file."""
@@ -170,9 +173,19 @@ class Project:
         """Run `pulumi destroy` without a preview and a prompt, and return its output."""
         return self.pulumi("destroy", "--yes", "--skip-preview", "--stack", self.name)
 
+    def preview_and_up(self) -> tuple[str, str]:
+        """Run `pulumi up` with its preview, and return what each of the two has printed."""
+        shown, begins, printed = self.pulumi("up", "--yes", "--stack", self.name).partition("\nUpdating (")
+        assert begins, shown
+        return shown, printed
+
     def preview(self, stack: str | None = None) -> Preview:
         """Run `pulumi preview --diff`."""
         return preview_stack(self.root, self.environment, stack or self.name)
+
+    def update(self, *options: str) -> Preview:
+        """Run `pulumi up --diff`, and return what it printed and changed."""
+        return update_stack(self.root, self.environment, self.name, *options)
 
     def steps(self) -> list[dict[str, Any]]:
         """Return the changes that a preview shows."""
@@ -188,8 +201,17 @@ class Project:
 
     def read_state(self, stack: str | None = None) -> str:
         """Return the stack's file in the backend; of another stack by its name."""
+        return self._state_file(stack).read_text()
+
+    def edit_state(self, edit: Callable[[dict[str, Any]], object]) -> None:
+        """Edit the `deployment` of `pulumi stack export`, as an import of it does: `pulumi` takes a second for both."""
+        state = json.loads(self.read_state())
+        edit(state["checkpoint"]["latest"])
+        self._state_file().write_text(json.dumps(state))
+
+    def _state_file(self, stack: str | None = None) -> Path:
         (file,) = self.root.parent.glob(f"state/.pulumi/stacks/*/{stack or self.name}.json")
-        return file.read_text()
+        return file
 
     def resources(self, stack: str | None = None) -> dict[str, dict[str, Any]]:
         """Return the recorded resources by name, from the backend's file: `pulumi` takes half a second to show it."""

@@ -27,13 +27,13 @@ def moving(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 @pytest.fixture(scope="class")
 def moved(moving: Moving) -> tuple[dict[str, str], dict[str, str], str, str]:
     """The ids of all jobs before and after all have got another URN, and what the preview and the `up` have printed."""
-    states = training.STATES[::2] if moving.is_cloud else training.STATES
-    rows = {
-        f"{way}-{kind}-{state}": (way, kind, state)
-        for (i, way), (j, kind), (k, state) in product(*map(enumerate, (WAYS, KINDS, training.STATES)))
-        # Each kind in each way, and each of the two with each state.
-        if state == "running" or (state in states and (i + j + k) % len(KINDS) == 1)
-    }
+    every = [*product(*map(enumerate, (WAYS, KINDS, training.STATES)))]
+    # Each kind in each way, and each of the two with each state. Where a job is makes no difference to that.
+    chosen = [(way, kind, state) for (i, way), (j, kind), (k, state) in every if (i + j + k) % len(KINDS) == 1]
+    if not moving.is_cloud:
+        chosen += [(way, kind, "running") for way in WAYS for kind in KINDS]
+    chosen += [(way, "custom", "running") for way in WAYS]
+    rows = {"-".join((way, kind, state)): (way, kind, state) for way, kind, state in chosen}
     first = {name: job(name, kind, state) for name, (_, kind, state) in rows.items()}
     for name, row in first.items():
         row |= {"squad": "old"} if name.startswith("out") else {}
@@ -41,19 +41,19 @@ def moved(moving: Moving) -> tuple[dict[str, str], dict[str, str], str, str]:
     moving.project.up()
     moving.changes()
     before = moving.ids()
-    moving.project.pulumi(
-        *("state", "rename", "--yes", "--stack", moving.project.name),
-        *(moving.urn("rename-custom-running"), "renamed-custom-running"),
-    )
-    moving.edit_state("::rename-", "::renamed-")
+    if not moving.is_cloud:
+        moving.project.pulumi(
+            *("state", "rename", "--yes", "--stack", moving.project.name),
+            *(moving.urn("rename-custom-running"), "renamed-custom-running"),
+        )
+    moving.rename_urns("::rename-", "::renamed-")
     after = [
         second(name, way, row, before[name])
         for (name, row), (way, *_) in zip(first.items(), rows.values(), strict=True)
     ]
     aliased = {"alias": {"parent": None}} if moving.is_cloud else {}
     moving.lay(*after, schedules={"nightly": {"squad": "new", **aliased}})
-    shown = moving.project.pulumi("preview", "--stack", moving.project.name)
-    printed = moving.project.up()
+    shown, printed = moving.project.preview_and_up()
     return before, moving.ids(), shown, printed
 
 
@@ -118,17 +118,32 @@ class TestMovedJobs:
         assert not moving.server.schedules
 
 
-class TestPartialUpdates:
-    """Updates that create under the new URN and delete under the old one apart, or fail to create."""
+LATER = {"delete_before_replace": False}
+"""Options with which a replacement is created first."""
 
-    def test_each_job_is_deleted_by_its_last_resource_alone(self, moving: Moving) -> None:
-        rows = [job("target"), job("left"), job("failing")]
-        moving.lay(*rows)
+
+@pytest.fixture(scope="class")
+def rows() -> dict[str, dict[str, Any]]:
+    """The jobs of a stack, by name; of `twin` there are two."""
+    rows = {name: job(name) for name in ("target", "left", "failing", "plain", "twin", "rest")}
+    rows |= {name: job(name, options=LATER) for name in ("forced", "edited")}
+    # A folder by default has the stack's name, with which each would run anew.
+    return rows | {name: job(name, folder=f"gs://models/{name}") for name in ("moved", "shared")}
+
+
+class TestUpdates:
+    """Tests of one stack, in order: updates of a part, that fail, or that create first; jobs that two states have."""
+
+    def test_each_job_is_deleted_by_its_last_resource_alone(
+        self, moving: Moving, rows: dict[str, dict[str, Any]]
+    ) -> None:
+        moving.lay(*rows.values(), job("twin", squad="other"))
         moving.project.up()
         ids = moving.ids()
+        assert sorted(name for verb, name in moving.changes() if verb == "POST") == sorted(ids.values())
         (old,), (left,) = moving.holders("target"), moving.holders("left")
-        moving.changes()
-        moving.lay(*({**row, "squad": "new"} for row in rows))
+        rows |= {name: {**rows[name], "squad": "new"} for name in ("target", "left", "failing")}
+        moving.lay(*rows.values(), job("twin", squad="other"))
         new = old.replace("::pulumi-python:", "::team:index:Squad$pulumi-python:")
 
         moving.project.up("--target", "**Squad::new", "--target", new)
@@ -144,77 +159,57 @@ class TestPartialUpdates:
         assert "failing: not deleted: Squad$CustomJob::failing goes on with it, once it is created" in printed
         assert moving.changes() == []
         moving.server.listing = True
-        assert "failing: goes on as Squad$CustomJob::failing" in moving.project.up()
-        assert moving.changes() == [("POST", moving.ids()["left"])]
-        assert moving.ids() == {**ids, "left": moving.ids()["left"]}
-        moving.project.assert_no_changes("--refresh")
 
-
-@pytest.mark.usefixtures("moving")
-class TestOtherOrders:
-    """Replacements that are created first, and jobs that two resources have."""
-
-    def test_a_forced_replacement_created_first_runs_anew(self, moving: Moving) -> None:
-        created_first = {"delete_before_replace": False}
-        moving.lay(job("forced", options=created_first), job("edited", options=created_first), job("plain"))
-        moving.project.up()
-        moving.changes()
+    def test_forced_replacements_run_anew_and_the_others_go_on(
+        self, moving: Moving, rows: dict[str, dict[str, Any]]
+    ) -> None:
         before = moving.ids()
-        rows = [job("forced", options=created_first), job("edited", options=created_first, argument="b"), job("plain")]
-        moving.lay(*rows)
-        moving.project.up(*(f"--replace={moving.urn(name)}" for name in ("forced", "plain")))
+        rows["edited"]["argument"] = "b"
+        rows["twin"]["squad"] = "other"
+        moving.lay(*rows.values())
+        printed = moving.project.up(*(f"--replace={moving.urn(name)}" for name in ("forced", "plain")))
+        for name in ("failing", "twin"):  # of the twins, equal and of one name, the first has gone
+            assert f"{name}: goes on as Squad$CustomJob::{name}" in printed
         after = moving.ids()
-        assert not {*before.values()} & {*after.values()}
+        replaced = ("forced", "edited", "plain")
+        assert {name for name in rows if after[name] != before.get(name)} == {"left", *replaced}
+        assert not {before[name] for name in replaced} & {*after.values()}
         changes = moving.changes()
-        assert sorted(name for verb, name in changes if verb == "POST") == sorted(after.values())
-        assert sorted(name for verb, name in changes if verb == "DELETE") == sorted(before.values())
+        made = sorted(name for verb, name in changes if verb == "POST")
+        assert made == sorted(after[name] for name in ("left", *replaced))
+        assert sorted(name for verb, name in changes if verb == "DELETE") == sorted(before[name] for name in replaced)
         moving.project.assert_no_changes("--refresh")
 
-    def test_equal_jobs_of_one_name_are_one_job(self, moving: Moving) -> None:
-        moving.lay(job("twin"), job("twin", squad="other"))
-        moving.project.up()
-        (made,) = [name for verb, name in moving.changes() if verb == "POST"]
-        moving.lay(job("twin", squad="other"))
-        assert "twin: goes on as Squad$CustomJob::twin" in moving.project.up()
-        moving.project.assert_no_changes("--refresh")
-        assert made in moving.server.jobs
-        moving.project.destroy()
-        assert made not in moving.server.jobs
-
-
-class TestTwoStacks:
-    """A job that `pulumi state move` has given to another stack."""
-
-    def test_a_job_in_two_states_stays(self, moving: Moving) -> None:
+    def test_a_job_in_two_states_stays(self, moving: Moving, rows: dict[str, dict[str, Any]]) -> None:
         project = moving.project
-        # A folder by default has the stack's name, with which each would run anew.
-        gone, left = (job(name, folder=f"gs://models/{name}") for name in ("moved", "left"))
-        moving.lay(gone, left, job("rest"))
-        project.up()
         ids = moving.ids()
-        urns = [moving.urn(name) for name in ("moved", "left")]
+        urns = [moving.urn(name) for name in ("moved", "shared")]
         project.create_stack("other")
-        project.pulumi("config", "set", "vertex-training:target", "local", "--stack", "other")
+        stack_file = project.root / "stacks" / "Pulumi.other.yaml"
+        stack_file.write_text(f"{stack_file.read_text()}config: {{vertex-training:target: local}}\n")
         project.pulumi("state", "move", "--yes", "--source", project.name, "--dest", "other", *urns)
         moving.changes()
 
         def other(verb: str) -> str:
             return project.pulumi(verb, "--yes", "--skip-preview", "--stack", "other")
 
-        moving.lay(left, job("rest"))
+        moved, shared = rows.pop("moved"), rows.pop("shared")
+        moving.lay(shared, *rows.values())
         project.up()
-        moving.lay(gone, left)
+        moving.lay(moved, shared)
         other("up")
-        assert moving.changes() == [] and moving.ids()["left"] == ids["left"]
+        assert moving.changes() == [] and moving.ids()["shared"] == ids["shared"]
 
-        moving.lay(gone)
+        moving.lay(moved)
         ours = f"stack organization/vertex-training/{project.name}, which has submitted it, has it too"
-        assert f"left: {ids['left']} stays: {ours}; if nobody needs it: curl" in other("up")
-        moving.lay(job("rest"))
-        assert f"left: {ids['left']} stays: no state of this stack has submitted it for certain" in project.up()
-        assert moving.changes() == []
+        assert f"shared: {ids['shared']} stays: {ours}; if nobody needs it: curl" in other("up")
+        del rows["twin"]
+        moving.lay(*rows.values())
+        assert f"shared: {ids['shared']} stays: no state of this stack has submitted it for certain" in project.up()
+        assert moving.changes() == [("cancel", ids["twin"]), ("DELETE", ids["twin"])]
         other("destroy")
-        assert ("DELETE", ids["moved"]) in moving.changes() and {*moving.server.jobs} == {ids["left"], ids["rest"]}
+        left = {ids[name] for name in (*rows, "shared")}
+        assert ("DELETE", ids["moved"]) in moving.changes() and {*moving.server.jobs} == left
 
 
 class TestDeclaredJobs:
@@ -226,6 +221,7 @@ class TestDeclaredJobs:
         pool: dict[str, Any] = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1}
         pool["containerSpec"] = {"imageUri": "python:3.11-slim-bookworm", "args": ["a"]}
         spec = {"displayName": "train-running", "jobSpec": {"workerPoolSpecs": [pool]}}
+        own = {**spec, "displayName": "own-running"}
         later = {**spec, "lifecycle": {"run": "scheduled"}}
         built = {**pool, "containerSpec": {"imageUri": "${images.trainer}"}}
         imaged = {"displayName": "imaged-running", "jobSpec": {"workerPoolSpecs": [built]}}
@@ -235,8 +231,8 @@ class TestDeclaredJobs:
             "vertex-training:emulator": {"secrets": {"a": "b"}},
         }
         declared: dict[str, Any] = {"images": {"trainer": {"context": "trainer"}}, "schedules": schedules}
-        in_program = {**declared, "customJobs": {"imaged": imaged, "scheduled": later}}
-        declared["customJobs"] = {"train": spec, "imaged": imaged, "scheduled": later}
+        in_program = {**declared, "customJobs": {"train": spec, "imaged": imaged, "scheduled": later}}
+        declared["customJobs"] = {**in_program["customJobs"], "own": own}
 
         def up(jobs: dict[str, Any], *rows: dict[str, Any], stack: str, **args: str) -> str:
             project.declarations = jobs
@@ -246,13 +242,14 @@ class TestDeclaredJobs:
 
         assert BUILDS.search(up(declared, stack="root"))
         made = {name for verb, name in moving.changes() if verb == "POST"}
-        printed = up(declared, stack="below")
+        printed = up(in_program, job("own"), stack="below")
         assert "train: goes on as Squad$TrainingStack$CustomJob::train" in printed
+        assert "own: goes on as CustomJob::own" in printed
         assert "nightly: goes on as" in printed and not BUILDS.search(printed)
-        printed = up(in_program, job("train"), stack="below")
-        assert "train: goes on as CustomJob::train" in printed
         printed = up(declared, stack="root")
-        assert "train: goes on as TrainingStack$CustomJob::train" in printed and not BUILDS.search(printed)
+        for name in ("train", "own"):
+            assert f"{name}: goes on as TrainingStack$CustomJob::{name}" in printed
+        assert not BUILDS.search(printed)
         assert moving.changes() == [] and {*server.jobs} == made and len(server.schedules) == 1
         assert "local" in (project.data / "secrets.json").read_text()
         project.assert_no_changes("--refresh")
@@ -261,9 +258,9 @@ class TestDeclaredJobs:
         assert "formerly" not in printed
         assert {name for _, name in moving.changes() if "/schedules/" not in name} == set()
         assert {*moving.ids().values()} == made and "west-train" in moving.ids()
-        project.assert_no_changes("--refresh")
         up(declared, stack="root", prefix="east-", formerly="west-")
-        up(declared, stack="root", prefix="east-")
+        moving.lay(stack="root", args={"prefix": "east-"})
+        project.assert_no_changes("--refresh")
         assert {*moving.ids().values()} == {*server.jobs} == made and len(server.schedules) == 1
         up(declared, stack="root", prefix="other-")
         assert not {*moving.ids().values()} & made and {*moving.ids().values()} == {*server.jobs}

@@ -1,6 +1,7 @@
-"""Twenty jobs that have run, and each move of docs/moving.md with Pulumi's engine: what was submitted, and deleted."""
+"""Jobs that have run, and each move of docs/moving.md with Pulumi's engine: what was submitted, and deleted."""
 
 import copy
+import re
 import shutil
 from collections.abc import Iterator
 from typing import Any
@@ -23,7 +24,7 @@ def job(name: str, *arguments: str) -> dict[str, Any]:
 class Renaming:
     """A project of jobs that have run; `server` stands in for the emulator."""
 
-    def __init__(self, project: Project, server: training.Training, jobs: int = 20, *, scheduled: bool = False) -> None:
+    def __init__(self, project: Project, server: training.Training, jobs: int = 8, *, scheduled: bool = False) -> None:
         self.project, self.server = project, server
         seeded = {f"job{number}": job(f"job{number}", f"--seed={number}") for number in range(jobs - 2)}
         self.jobs = {"a": job("a"), "b": job("b", "--model=${jobs.a.modelDir}", "${jobs.a.name}"), **seeded}
@@ -68,34 +69,24 @@ def moving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Renaming]:
 
 def test_each_job_has_run_once(moving: Renaming) -> None:
     assert moving.submitted() == sorted(f"POST {name}" for name in moving.jobs)
-    moving.project.assert_no_changes("--refresh")
 
 
-def test_labels_and_display_names_run_nothing(moving: Renaming) -> None:
+def test_names_and_labels_run_nothing_but_a_new_name_without_the_old(moving: Renaming) -> None:
     for name, each in moving.jobs.items():
         each.update(labels={"team": "vision"}, displayName=f"new-{name}-succeeded")
-    printed = moving.up()
-    assert "displayName and labels: from their next run on, of a, b," in printed
-    assert moving.submitted() == []
-    moving.project.assert_no_changes("--refresh")
-
-
-def test_a_renamed_job_goes_on(moving: Renaming) -> None:
-    kept = copy.deepcopy(moving.jobs)
     moving.rename("job3", "job33")
-    moving.declare()
-    hint = 'job33: runs what job3 has run, which is gone; add "formerly: job3" to go on with its run'
-    assert hint in moving.project.pulumi("preview", "--stack", moving.project.name)
-    moving.jobs = kept
     moving.rename("a", "first", formerly="a")
-    moving.jobs["b"] = job("b", "--model=${jobs.first.modelDir}", "${jobs.first.name}")
+    moving.jobs["b"]["jobSpec"] = job("b", "--model=${jobs.first.modelDir}", "${jobs.first.name}")["jobSpec"]
     id_, _ = moving.state()["a"]
-    assert "runs what" not in moving.up()
-    assert (moving.submitted(), moving.state()["first"][0]) == ([], id_)
-    moving.project.assert_no_changes("--refresh")
+    moving.declare()
+    shown, printed = moving.project.preview_and_up()
+    hint = 'job33: runs what job3 has run, which is gone; add "formerly: job3" to go on with its run'
+    assert hint in shown and set(re.findall(r"(\S+): runs what", shown + printed)) == {"job33"}
+    assert "displayName and labels: from their next run on, of b, first," in printed
+    assert (moving.submitted(), moving.state()["first"][0]) == (["DELETE another", "POST job33"], id_)
     del moving.jobs["first"]["formerly"]
     moving.declare()
-    moving.project.assert_no_changes()
+    moving.project.assert_no_changes("--refresh")
 
 
 def test_a_target_does_not_run_what_uses_it_with_old_results(moving: Renaming) -> None:
@@ -108,7 +99,6 @@ def test_a_target_does_not_run_what_uses_it_with_old_results(moving: Renaming) -
     assert moving.submitted() == []
     moving.up(target, "--target-dependents")
     assert moving.submitted() == ["DELETE another", "DELETE another", "POST b", "POST first"]
-    moving.project.assert_no_changes()
 
 
 def test_a_renamed_stack_runs_nothing(moving: Renaming) -> None:
@@ -117,7 +107,6 @@ def test_a_renamed_stack_runs_nothing(moving: Renaming) -> None:
     project.name = "other"
     moving.up()
     assert moving.submitted() == []
-    project.assert_no_changes("--refresh")
 
 
 def test_a_job_in_another_stack_goes_on(moving: Renaming) -> None:
@@ -188,13 +177,11 @@ class TestCloud:
         project.name = "prod"
         project.stack |= settings(AFTER)
         cloud.declare()
-        steps = project.steps()
+        _, steps = project.update()
         jobs = [(step["op"], step["name"], step["changed"]) for step in steps if step["type"] == "CustomJob"]
         assert jobs == [("update", name, ["owner"]) for name in ("a", "b", "job0")]
         assert {step["op"] for step in steps} <= {"update", "create"}
-        cloud.up()
         assert cloud.submitted() == []
-        project.assert_no_changes("--refresh")
 
     def test_another_prefix_runs_nothing(self, cloud: Renaming) -> None:
         project = cloud.project
@@ -210,7 +197,7 @@ class TestCloud:
         program = second.root / "Pulumi.yaml"
         program.write_text(program.read_text().replace("name: vertex-training", "name: second"))
         (second.root / "__main__.py").write_text("import vertex_training\n\nvertex_training.run()\n")
-        second.pulumi("stack", "init", "--secrets-provider", "passphrase", "there")
+        second.create_stack("there")
         second.stack = GCP | {
             "vertex-training:bucket": {"existing": "acme-dev-vertex-training-dev"},
             "vertex-training:identity": {"existing": "vertex-training-dev@acme-dev.iam.gserviceaccount.com"},

@@ -55,12 +55,9 @@ class Moving:
         resources = json.loads(self.project.read_state())["checkpoint"]["latest"]["resources"]
         return [str(each["urn"]) for each in resources if each["urn"].endswith(f"::{name}")]
 
-    def edit_state(self, old: str, new: str) -> None:
+    def rename_urns(self, old: str, new: str) -> None:
         """Replace a text in all URNs of the state, as `pulumi state rename` does in one."""
-        file = self.project.root.parent / "exported.json"
-        self.project.pulumi("stack", "export", "--stack", self.project.name, "--file", str(file))
-        file.write_text(file.read_text().replace(old, new))
-        self.project.pulumi("stack", "import", "--stack", self.project.name, "--file", str(file))
+        self.project.edit_state(lambda state: state.update(json.loads(json.dumps(state).replace(old, new))))
 
 
 def job(name: str, kind: str = "custom", state: str = "running", **more: Any) -> dict[str, Any]:
