@@ -7,9 +7,12 @@ import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from tests.standins.google_apis import GoogleApisStandIn
 
 MOST = 8
 """Docker has addresses for some thirty networks."""
@@ -91,3 +94,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """The longest begin, so that what is left at the end is short."""
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: [not item.nodeid.startswith(folder) for folder in FIRST])
+
+
+@pytest.fixture(scope="module")
+def apis(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[GoogleApisStandIn]":
+    """Google's services for tokens and what they are for, on a port of this machine."""
+    from tests.standins.google_apis import google_apis
+
+    with google_apis(tmp_path_factory.mktemp("google")) as made:
+        yield made

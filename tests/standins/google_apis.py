@@ -20,8 +20,10 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from socketserver import StreamRequestHandler, ThreadingTCPServer
+from typing import Self
 from urllib.parse import parse_qs
 
+import pytest
 import requests
 
 from tests import certificates
@@ -62,6 +64,14 @@ class GoogleApisStandIn:
     federation_refusal: str = ""
     vertex: str = ""
     private_key: str = ""
+
+    def log_in(self, monkeypatch: pytest.MonkeyPatch, email: str, quota_project: str = "") -> Self:
+        """Let clients of this process reach it with the credentials of a developer, as if nobody had before."""
+        for name, value in self.variables.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(self.write_person(email, quota_project)))
+        self.callers, self.expired, self.refusal = {}, set(), ""
+        return self
 
     def write_key(self, email: str) -> Path:
         """Write the key of a service account."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.standins.google_apis import EMAIL_SCOPE, GoogleApisStandIn, google_apis
+from tests.standins.google_apis import EMAIL_SCOPE, GoogleApisStandIn
 from vertex_api import transport
 from vertex_api.acting import TOKEN_SECONDS, Acting
 from vertex_api.errors import PermissionDenied, Unavailable
@@ -19,21 +19,10 @@ DEVELOPER = "dev@acme.dev"
 OWN = f"Bearer token-of-{DEVELOPER}{EMAIL_SCOPE}"
 
 
-@pytest.fixture(scope="module")
-def standin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoogleApisStandIn]:
-    with google_apis(tmp_path_factory.mktemp("google")) as made:
-        yield made
-
-
 @pytest.fixture
-def google(standin: GoogleApisStandIn, monkeypatch: pytest.MonkeyPatch) -> GoogleApisStandIn:
+def google(apis: GoogleApisStandIn, monkeypatch: pytest.MonkeyPatch) -> GoogleApisStandIn:
     """Google, where a developer is logged in."""
-    for name, value in standin.variables.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(standin.write_person(DEVELOPER, "acme-quota")))
-    standin.callers.clear()
-    monkeypatch.setattr(standin, "refusal", "")
-    return standin
+    return apis.log_in(monkeypatch, DEVELOPER, "acme-quota")
 
 
 def test_user_is_who_is_logged_in(google: GoogleApisStandIn) -> None:

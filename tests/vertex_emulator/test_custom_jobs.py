@@ -2,7 +2,7 @@ import json
 import re
 from datetime import datetime
 
-from tests.vertex_emulator.running import PARENT, RunningEmulator, custom_job, labelled, line_of, pool, until
+from tests.vertex_emulator.running import RunningEmulator, custom_job, labelled, line_of, pool, until
 
 SLEEP = "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(9)); print('up', flush=True); time.sleep(600)"
 MEET = """
@@ -110,12 +110,6 @@ def test_a_job_is_cancelled_then_deleted_with_its_log(shared: RunningEmulator) -
     shared.call("GET", f"v1/{operation['name']}", expect=404)
 
 
-def test_a_timeout_ends_a_job(shared: RunningEmulator) -> None:
-    job = shared.ended(shared.create(custom_job(pool(SLEEP), scheduling={"timeout": "1s"})))
-    assert job["state"] == "JOB_STATE_FAILED"
-    assert "1s" in job["error"]["message"]
-
-
 def test_replicas_of_two_pools_resolve_each_other(shared: RunningEmulator) -> None:
     name = shared.create(custom_job(pool(MEET), pool(MEET, replicas=2)))
     job = shared.ended(name)
@@ -172,18 +166,3 @@ def test_approximated_field_is_noted_in_log(shared: RunningEmulator) -> None:
     text = "enableWebAccess: on this machine a shell runs in a terminal: `vertex-emulator shell`, "
     assert text + "as pages at webAccessUris say." in [note["textPayload"] for note in notes]
     assert shared.ended(name)["state"] == "JOB_STATE_SUCCEEDED"
-
-
-def test_jobs_beyond_machine_capacity_wait_in_queue(own: RunningEmulator) -> None:
-    capacity = own.call("GET", "vertex_emulator/status")["replicas"]["capacity"]
-    names = [own.create(custom_job(pool(SLEEP))) for _ in range(capacity)]
-    for name in names:
-        own.in_state(name, "JOB_STATE_RUNNING")
-    late = own.create(custom_job(pool("print('my turn')")))
-    assert own.get(late)["state"] == "JOB_STATE_QUEUED"
-    own.call("POST", f"v1/{names[0]}:cancel")
-    assert own.ended(late)["state"] == "JOB_STATE_SUCCEEDED"
-    assert own.get(names[1])["state"] == "JOB_STATE_RUNNING"
-    for name in names[1:]:
-        own.call("POST", f"v1/{name}:cancel")
-    assert own.call("GET", f"v1/{PARENT}/customJobs", params={"filter": "state=JOB_STATE_QUEUED"}) == {}

@@ -127,17 +127,6 @@ def test_tf_config_gives_each_role_its_place(shared: RunningEmulator, images: di
     assert all(len(each["spec"]) == 4 for each in found.values())
 
 
-def test_an_empty_pool_keeps_its_place(shared: RunningEmulator) -> None:
-    name = shared.create(custom_job(pool(ROLES), {}, pool(ROLES)))
-    assert shared.ended(name)["state"] == "JOB_STATE_SUCCEEDED", shared.lines(name)
-    found = said(shared, name)
-    assert found["workerpool2-0"]["config"]["task"] == {"type": "ps", "index": 0}
-    assert found["workerpool2-0"]["task"] == {"type": "workerpool2", "index": 0}
-    assert found["workerpool2-0"]["rank"] == "1"
-    assert set(found["workerpool0-0"]["spec"]) == {"workerpool0", "workerpool2"}
-    assert set(found["workerpool0-0"]["config"]["cluster"]) == {"chief", "ps"}
-
-
 def test_reduction_server_pool_is_omitted_with_log_note(shared: RunningEmulator) -> None:
     image = {"imageUri": jobspec.reduction_server_image("europe-west4")}
     reducers = {**pool(""), "replicaCount": 2, "containerSpec": image}

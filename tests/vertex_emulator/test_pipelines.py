@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from tests.vertex_emulator.running import IMAGE, PARENT, RunningEmulator, labelled, pool, until
-from vertex_api.pipelines import CUSTOM_TASK, TUNING_TASK
+from tests.vertex_emulator.running import IMAGE, PARENT, RunningEmulator, until
+from vertex_api.pipelines import CUSTOM_TASK
 
 ENDED = frozenset({"PIPELINE_STATE_SUCCEEDED", "PIPELINE_STATE_FAILED", "PIPELINE_STATE_CANCELLED"})
 SAVES = """
@@ -13,15 +13,6 @@ folder.mkdir(parents=True)
 (folder / "weights.txt").write_text("1")
 print(open(os.environ["AIP_TRAINING_DATA_URI"].replace("gs://", "/gcs/").replace("*", "1")).read().strip())
 print(os.environ["AIP_DATA_FORMAT"], os.environ["AIP_TEST_DATA_URI"])
-"""
-TRIES = """
-import json, os, pathlib, sys
-value = float(sys.argv[1].partition("=")[2])
-folder = pathlib.Path(os.environ["AIP_MODEL_DIR"].replace("gs://", "/gcs/"))
-folder.mkdir(parents=True)
-(folder / "weights.txt").write_text(str(value))
-line = {"timestamp": 1.0, "trial": os.environ["CLOUD_ML_TRIAL_ID"], "loss": str(value), "global_step": "1"}
-pathlib.Path(os.environ["CLOUD_ML_HP_METRIC_FILE"]).write_text(json.dumps(line) + "\\n")
 """
 
 
@@ -80,47 +71,3 @@ def test_pipeline_trains_on_data_and_uploads_model(shared: RunningEmulator) -> N
     assert kept["trainingPipeline"] == name
     assert kept["containerSpec"]["ports"] == [{"containerPort": 8080}]
     assert (kept["versionId"], kept["versionAliases"]) == ("1", ["default"])
-
-
-def test_tuning_pipeline_uploads_model_of_best_trial(shared: RunningEmulator) -> None:
-    inputs = {
-        "studySpec": {
-            "algorithm": "GRID_SEARCH",
-            "metrics": [{"metricId": "loss", "goal": "MINIMIZE"}],
-            "parameters": [{"parameterId": "x", "discreteValueSpec": {"values": [1, 2]}}],
-        },
-        "maxTrialCount": 2.0,
-        "parallelTrialCount": 1.0,
-        "trialJobSpec": {
-            "workerPoolSpecs": [pool(TRIES)],
-            "baseOutputDirectory": {"outputUriPrefix": "gs://my-bucket/tuned"},
-        },
-    }
-    done = ended(
-        shared, shared.create(pipeline(inputs, TUNING_TASK, modelToUpload=model("tuned")), "trainingPipelines")
-    )
-    assert done["state"] == "PIPELINE_STATE_SUCCEEDED", done
-    study = shared.get(done["trainingTaskMetadata"]["backingHyperparameterTuningJob"])
-    best = min(study["trials"], key=lambda trial: float(trial["finalMeasurement"]["metrics"][0]["value"]))
-    best_job = shared.trial_jobs(done["trainingTaskMetadata"]["backingHyperparameterTuningJob"])[best["id"]]
-    assert done["trainingTaskMetadata"]["bestTrialBackingCustomJob"] == best_job
-    kept = shared.get(done["modelToUpload"]["name"])
-    assert kept["artifactUri"] == f"gs://my-bucket/tuned/{best['id']}/model/"
-    folder = shared.data / "gcs" / kept["artifactUri"].removeprefix("gs://")
-    assert (folder / "weights.txt").read_text() == "1.0"
-
-
-def test_cancelled_pipeline_ends_its_job_and_containers(shared: RunningEmulator) -> None:
-    body = pipeline({"workerPoolSpecs": [pool("import time; time.sleep(600)")]}, modelToUpload=model())
-    name = shared.create(body, "trainingPipelines")
-    shared.in_state(name, "PIPELINE_STATE_RUNNING")
-    shared.call("DELETE", f"v1/{name}", expect=400)
-    shared.call("POST", f"v1/{name}:cancel", {})
-    done = ended(shared, name)
-    assert (done["state"], done["error"]["code"]) == ("PIPELINE_STATE_CANCELLED", 1)
-    job = done["trainingTaskMetadata"]["backingCustomJob"]
-    assert shared.get(job)["state"] == "JOB_STATE_CANCELLED"
-    until(lambda: not labelled(job), "no container is left")
-    shared.call("DELETE", f"v1/{name}")
-    shared.call("GET", f"v1/{name}", expect=404)
-    assert shared.get(job)["state"] == "JOB_STATE_CANCELLED"

@@ -96,11 +96,3 @@ def test_other_ports_of_the_machine_stay_closed(emulator: RunningEmulator, acces
     with host_service() as port:
         (found,) = probe(emulator, str(port), f"127.0.0.1:{port}")
     assert found["gateway"] == "ConnectionRefusedError"
-
-
-def test_a_restart_keeps_address_and_key(emulator: RunningEmulator, access: dict[str, str]) -> None:
-    emulator.end()
-    emulator.start()
-    headers = {"X-Goog-Api-Key": access["SECRET_MANAGER_API_KEY"]}
-    url = access["SECRET_MANAGER_API_ENDPOINT"]
-    assert emulator.http.get(f"{url}/v1/{NAME}/latest:access", headers=headers).status_code == 200

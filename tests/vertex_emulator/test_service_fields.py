@@ -42,10 +42,3 @@ def test_ended_jobs_have_only_provided_fields(shared: RunningEmulator, collectio
     assert times == sorted(times) and all(ended[field].endswith("Z") for field in TIMES)
     assert [field for field in NEVER if field in ended] == []
     assert "error" not in ended
-
-
-def test_failed_studies_tell_the_last_reason(shared: RunningEmulator) -> None:
-    ended = shared.ended(shared.create(tuning_job("raise SystemExit(1)"), "hyperparameterTuningJobs"))
-    assert ended["state"] == "JOB_STATE_FAILED"
-    assert ended["error"]["code"] == 9
-    assert "1 of 1 finished trials failed" in ended["error"]["message"]

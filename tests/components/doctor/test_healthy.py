@@ -19,7 +19,7 @@ from tests.components.doctor.test_doctor import (
     prepare,
     run,
 )
-from tests.standins.google_apis import EMAIL_SCOPE, GoogleApisStandIn, google_apis
+from tests.standins.google_apis import EMAIL_SCOPE, GoogleApisStandIn
 from tests.standins.google_project import GoogleProject, google_project
 from vertex_api import credentials
 
@@ -30,12 +30,6 @@ READING = {"resourcemanager.projects.get", "serviceusage.services.get", "service
 READING |= {"orgpolicy.policy.get", "storage.buckets.get"}
 """Permissions in roles of the deployer that only look (IAM's page "IAM roles and permissions index"): in those of
 Service Usage, and of Cloud Storage, whose administrators read the policies that limit buckets."""
-
-
-@pytest.fixture(scope="module")
-def apis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoogleApisStandIn]:
-    with google_apis(tmp_path_factory.mktemp("apis")) as served:
-        yield served
 
 
 @dataclass

@@ -4,7 +4,6 @@ import gzip
 import json
 import os
 import threading
-from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from vertex_training.rehearsal.inputs import missing
 from vertex_training.rehearsal.runner import Ended, Runner
 from vertex_training.settings.offline import read_stack
 
-from tests.standins.google_apis import GoogleApisStandIn, google_apis
+from tests.standins.google_apis import GoogleApisStandIn
 from vertex_api.job import Job
 from vertex_api.names import CUSTOM_JOB
 from vertex_emulator.snapshots.export import export
@@ -31,23 +30,12 @@ DEVELOPER = "canary@acme.dev"
 ACCOUNT = "one-off-dev@acme-dev.iam.gserviceaccount.com"
 
 
-@pytest.fixture(scope="module")
-def standin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoogleApisStandIn]:
-    with google_apis(tmp_path_factory.mktemp("google")) as made:
-        yield made
-
-
 @pytest.fixture
-def google(standin: GoogleApisStandIn, monkeypatch: pytest.MonkeyPatch) -> GoogleApisStandIn:
+def google(apis: GoogleApisStandIn, monkeypatch: pytest.MonkeyPatch) -> GoogleApisStandIn:
     """Google, where a developer is logged in, on a machine of their own."""
-    for name, value in standin.variables.items():
-        monkeypatch.setenv(name, value)
     for name in ("CI", "GITHUB_ACTIONS", "GITLAB_CI"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(standin.write_person(DEVELOPER, "")))
-    standin.callers.clear()
-    monkeypatch.setattr(standin, "refusal", "")
-    return standin
+    return apis.log_in(monkeypatch, DEVELOPER)
 
 
 def actor(kind: str, stack: str) -> Actor:

@@ -14,7 +14,7 @@ from vertex_training.images.registry import GoogleRegistry
 from vertex_training.runtime import resource
 from vertex_training.runtime.storage import CloudStorage
 
-from tests.standins.google_apis import REGISTRY, GoogleApisStandIn, google_apis
+from tests.standins.google_apis import REGISTRY, GoogleApisStandIn
 from vertex_api import credentials
 from vertex_api.client import Client, Endpoint
 from vertex_api.errors import PermissionDenied
@@ -38,12 +38,6 @@ VARIABLES = (
     *("GOOGLE_OAUTH_ACCESS_TOKEN", "GOOGLE_IMPERSONATE_SERVICE_ACCOUNT", "GOOGLE_CLOUD_QUOTA_PROJECT"),
     *("STORAGE_EMULATOR_HOST", "CLOUDSDK_CONFIG"),
 )
-
-
-@pytest.fixture(scope="module")
-def apis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoogleApisStandIn]:
-    with google_apis(tmp_path_factory.mktemp("google")) as made:
-        yield made
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import requests
 
-from tests.standins.google_apis import EMAIL_SCOPE, GoogleApisStandIn, google_apis
+from tests.standins.google_apis import EMAIL_SCOPE, GoogleApisStandIn
 from tests.vertex_emulator.inside.served import OTHER, ServedDoor, bearer
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ApiError, ReplicaCannotStart
@@ -29,29 +29,19 @@ Call = tuple[str, str, str]
 """What Google gets: the host, the path, and the token."""
 
 
-@pytest.fixture(scope="module")
-def standin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoogleApisStandIn]:
-    with google_apis(tmp_path_factory.mktemp("google")) as made:
-        yield made
-
-
 @pytest.fixture
-def google(standin: GoogleApisStandIn, monkeypatch: pytest.MonkeyPatch) -> list[Call]:
+def google(apis: GoogleApisStandIn, monkeypatch: pytest.MonkeyPatch) -> list[Call]:
     """The calls that Google gets, where a developer is logged in."""
     calls: list[Call] = []
-    answer = standin.answer
+    answer = apis.answer
 
     def noted(host: str, path: str, token: str, body: bytes, quota_project: str = "") -> tuple[int, dict[str, object]]:
         if host in (BIGQUERY, STORAGE):
             calls.append((host, path, token))
         return answer(host, path, token, body, quota_project)
 
-    monkeypatch.setattr(standin, "answer", noted)
-    monkeypatch.setattr(standin, "refusal", "")
-    monkeypatch.setattr(standin, "expired", set())
-    for name, value in standin.variables.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(standin.write_person(DEVELOPER, "acme-quota")))
+    monkeypatch.setattr(apis, "answer", noted)
+    apis.log_in(monkeypatch, DEVELOPER, "acme-quota")
     return calls
 
 
@@ -222,24 +212,24 @@ def test_the_token_is_in_no_answer_file_or_log(
 
 
 def test_a_token_that_google_takes_no_more_is_renewed(
-    door: ServedDoor, google: list[Call], standin: GoogleApisStandIn
+    door: ServedDoor, google: list[Call], apis: GoogleApisStandIn
 ) -> None:
     act(door)
     job = door.job("1")
-    standin.callers.clear()
-    standin.expired.add(ACCOUNT_TOKEN)
+    apis.callers.clear()
+    apis.expired.add(ACCOUNT_TOKEN)
     assert ask(door, job, DATASETS, host=BIGQUERY).status_code == 401
-    standin.expired.clear()
+    apis.expired.clear()
     assert ask(door, job, DATASETS, host=BIGQUERY).ok
-    assert len(standin.callers["iamcredentials.googleapis.com"]) == 2
+    assert len(apis.callers["iamcredentials.googleapis.com"]) == 2
 
 
 def test_why_there_is_no_token_is_one_line(
-    door: ServedDoor, google: list[Call], standin: GoogleApisStandIn, monkeypatch: pytest.MonkeyPatch
+    door: ServedDoor, google: list[Call], apis: GoogleApisStandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     act(door)
     job = door.job("1")
-    standin.refusal = "Permission denied."
+    apis.refusal = "Permission denied."
     status, message = refusal(ask(door, job, DATASETS, host=BIGQUERY))
     assert status == 401 and f"add-iam-policy-binding {ACCOUNT}" in message
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere")
