@@ -20,8 +20,9 @@ from typing import Any
 import yaml
 from pydantic.alias_generators import to_camel
 
+from vertex_api.errors import visible
 from vertex_api.job import TUNING_JOB, Job, job_results
-from vertex_api.messages import show_path, value_at
+from vertex_api.messages import show_path, truncate, value_at
 from vertex_api.names import (
     KINDS,
     SUCCEEDED_STATES,
@@ -62,6 +63,8 @@ VARS = "vars."
 _MAX_SEARCHED, _MAX_BYTES = 2_000, 1 << 20
 """How many files of a project are searched for a job, and of which size."""
 _POLL_SECONDS = 0.3
+_MAX_RECORDED = 20
+"""How many metrics, and how many parameters, of a run of an experiment are told."""
 _MAX_SECRET_BYTES = 64 << 10
 """Of a version (Secret Manager, "Quotas and limits")."""
 # An object in an argument or a variable, as a URI or as the path of the mounted bucket, alone or in a list of several.
@@ -437,6 +440,7 @@ class Runner:
             self.say(line)
         empty = () if has_failed else metrics.without_model(LOCAL_PREFIX + api.parent, {training.name: whole})
         notes = [] if has_failed else success_notes(api, whole, is_empty=bool(empty))
+        notes += _recorded(training.name, job, whole)
         values, replicas = measured.get(training.name, {}), usage.get("replicas", ())
         outputs, written = self._outputs(job), [*self._written, *(f"gs://{bucket}" for bucket in sorted(self._real))]
         needs = self._access.needs(usage.get("permissions", ()), job, _bucket(settings))
@@ -450,6 +454,20 @@ def _at_home(job: Job, parent: str) -> Job:
     for key in _EXPERIMENTS & job_spec.keys():
         job_spec[key] = _LOCATION.sub(parent, job_spec[key], count=1)
     return job.replace(fields)
+
+
+def _recorded(name: str, job: Job, found: JobJson) -> Iterator[str]:
+    """Yield what a job has recorded of its run of an experiment, which goes with the emulator."""
+    experiment = job.job_spec.get("experiment", "")
+    run = job.job_spec.get("experimentRun") or f"{experiment}-{ResourceName.parse(found['name']).id}"
+    recorded = emulator.recorded(run, name) if experiment else {}
+    shown = [
+        f"{key} {truncate(f'{value:.4g}' if isinstance(value, float) else str(value))}"
+        for values in (recorded.get("_metrics"), recorded.get("_params"))
+        for key, value in islice((values or {}).items(), _MAX_RECORDED)
+    ]
+    if shown:
+        yield visible(f"in {run.rpartition('/')[2]} of its experiment: {', '.join(shown)}")
 
 
 def _output_uri(job: Job) -> str:

@@ -138,6 +138,12 @@ def make_experiment(name: str, error_prefix: str) -> bool:
     return _send("POST", f"/v1/{store}/contexts?contextId={experiment}", fields, error_prefix, 409) is not None
 
 
+def recorded(run: str, error_prefix: str) -> Mapping[str, Any]:
+    """Return what the context of a run of an experiment has as Google's SDK records it. Raises SubmitFailed."""
+    found = _send("GET", f"/v1/{run}", None, error_prefix, 404)
+    return dict(found.get("metadata", {})) if found else {}
+
+
 def _send(
     method: str, path: str, body: Mapping[str, Any] | None, error_prefix: str, nothing: int
 ) -> dict[str, Any] | None:

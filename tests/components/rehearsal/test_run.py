@@ -31,11 +31,22 @@ from .declared import WRITE, Write, job, left, lifted
 PAGE = Path(__file__).parents[3] / "docs" / "run.md"
 
 
+RECORD = """
+import json, urllib.request
+place = os.environ["STORAGE_EMULATOR_HOST"] + "/v1/projects/" + os.environ["CLOUD_ML_PROJECT_ID"]
+run = place + "/locations/" + os.environ["CLOUD_ML_REGION"] + "/metadataStores/default/contexts/rates-first"
+body = json.dumps({"metadata": {"_params": {"rate": chr(27)}, "_metrics": {"accuracy": 0.9}}}).encode()
+headers = {"Content-Type": "application/json"}
+urllib.request.urlopen(urllib.request.Request(run, body, headers, method="PATCH"))
+"""
+
+
 def test_values_of_a_run_change_nothing_else(project: Write, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     script = (
         f"{WRITE}; open(p + '/said', 'w').write(' '.join(sys.argv[1:])); print('here', *sys.argv[1:]); "
         """open(p + '/metrics.json', 'w').write('{"accuracy": 0.91234, "train": {"loss": 2}, "by": "me"}')"""
     )
+    script += RECORD
     declared = json.loads(lifted(job(script, "${vars.code}", "b")))
     experiment = "projects/acme-dev/locations/us-central1/metadataStores/default/contexts/rates"
     declared["jobSpec"] |= {"experiment": experiment, "experimentRun": f"{experiment}-first"}
@@ -48,6 +59,7 @@ def test_values_of_a_run_change_nothing_else(project: Write, tmp_path: Path, cap
     assert "Machine type z9-giga-96 is not supported" in shown and "as the request lifts it" in shown
     assert "train: the experiment rates is made for this run, and goes with it; on Vertex AI it has to be" in shown
     assert "in no experiment" not in shown
+    assert "train: in rates-first of its experiment: accuracy 0.9, rate \\u001b\n" in shown, shown
     assert "train: accuracy 0.9123, train.loss 2\n" in shown
     assert f"train: succeeded; its outputs are in {tmp_path / 'out'}" in shown
     assert (tmp_path / "out" / "model" / "said").read_text() == "7 other"
