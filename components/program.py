@@ -75,7 +75,7 @@ class TrainingStack(pulumi.ComponentResource):
         super().__init__("vertex-training:index:TrainingStack", name, None, opts)
         show_reports(self.settings.plan)
         self.data = Named("data", lock.resolve(Path.cwd(), pulumi.get_stack(), self.settings.data))
-        _report_unlocked(self.settings, self.data)
+        _require_locks(self.settings, self.data)
         self.foundation = create_foundation(self.settings, pulumi.ResourceOptions(parent=self))
         offer_foundation(self.foundation)
         self.images = Images(self.settings, self.foundation, self)
@@ -137,22 +137,18 @@ def _formerly(former: str, prefix: str) -> pulumi.ResourceOptions:
     return pulumi.ResourceOptions(transformations=[alias])
 
 
-def _report_unlocked(settings: Settings, data: Mapping[str, LockedData]) -> None:
+def _require_locks(settings: Settings, data: Mapping[str, LockedData]) -> None:
     """Warn of data that jobs refer to and that is not locked; with target `gcp`, refuse it if `verify` is `error`.
 
     Raises DeclarationErrors.
     """
     used = {name for job in settings.jobs if not job.is_adopted for name in job.data}
-    refused, warned = lock.unlocked(
+    if refused := lock.report_unlocked(
         {name: data[name] for name in sorted(used)},
-        pulumi.get_stack(),
         lambda name, message: settings.data[name].place((), message),
         is_cloud=bool(settings.cloud),
-    )
-    if refused:
+    ):
         raise DeclarationErrors(refused)
-    if warned and pulumi.runtime.is_dry_run():
-        pulumi.warn("\n".join(map(str, warned)))
 
 
 _taken: PerRun[dict[str, str]] = PerRun()

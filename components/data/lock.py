@@ -307,20 +307,26 @@ class LockedData:
     """What it means that the data is not as locked: `error`, `warn` or `off`."""
 
 
-def unlocked(
-    data: Mapping[str, LockedData], stack: str, place: Callable[[str, str], Problem], *, is_cloud: bool
-) -> tuple[list[Problem], list[Problem]]:
-    """Return what to refuse and what to warn of: data without a lock, as its `verify` says, and on Google Cloud alone.
+def report_unlocked(
+    data: Mapping[str, LockedData], place: Callable[[str, str], Problem], *, is_cloud: bool
+) -> list[Problem]:
+    """Warn in a preview of data without a lock, and return what to refuse: on Google Cloud, if its `verify` says so.
 
     `place` makes a problem of a name and a message.
     """
+    # Imported here, because commands read locks without Pulumi.
+    import pulumi
+
     refused, warned = list[Problem](), list[Problem]()
+    stack = pulumi.get_stack()
     for name, each in data.items():
         if not each.summary and each.verify != "off":
             command = f"vertex-training data lock --stack {stack} {name}"
             problem = place(name, f"is not locked, so no change of {each.uri} runs a job again; run `{command}`")
             (refused if each.verify == "error" and is_cloud else warned).append(problem)
-    return refused, warned
+    if warned and pulumi.runtime.is_dry_run():
+        pulumi.warn("\n".join(map(str, warned)))
+    return refused
 
 
 def resolve(root: Path, stack: str, data: Mapping[str, Data]) -> dict[str, LockedData]:

@@ -20,7 +20,7 @@ from vertex_api.names import (
 from vertex_api.validation.shape import canonicalize
 
 from .. import providers
-from ..data.lock import LockedData, unlocked
+from ..data.lock import LockedData, report_unlocked
 from ..errors import DeclarationErrors
 from ..plan.arguments import checked
 from ..plan.job_rules import expand_name
@@ -88,7 +88,12 @@ class _Job(DynamicResource, Generic[Spec]):
             used = {**offered, **used}
             results = {job_name: job.result_names for job_name, job in used.items()}
             training = foundation.program.make(self.kind, name, args, lifecycle or {}, secrets or {}, results)
-            _report_unlocked(foundation, training, data or {})
+            if refused := report_unlocked(
+                data or {},
+                lambda key, message: training.place(("data", key), message),
+                is_cloud=foundation.program.plan.is_cloud,
+            ):
+                foundation.program.refuse(refused)
         self._rerun, self._adopted, self._declared = training.lifecycle.get("rerun", ""), "", training.spec
         self._upstream: list[pulumi.Input[str]] = [job.run_digest for _, job in sorted(used.items())]
         locked = {key: each for key, each in (data or {}).items() if each.summary and not training.is_adopted}
@@ -288,20 +293,6 @@ def _offered_results(foundation: Foundation, spec: Any) -> dict[str, Any]:
     tables = (reference.partition(".") for _, reference in interpolation.references(spec)) if offered else ()
     names = {interpolation.split_result(rest, offered)[0] for table, _, rest in tables if table == interpolation.JOBS}
     return {name: job for name, job in offered.items() if name in names}
-
-
-def _report_unlocked(foundation: Foundation, training: Training, data: Mapping[str, LockedData]) -> None:
-    """Warn of a program's data that is not locked; with target `gcp`, refuse it if `verify` is `error`."""
-    refused, warned = unlocked(
-        data,
-        pulumi.get_stack(),
-        lambda name, message: training.place(("data", name), message),
-        is_cloud=foundation.program.plan.is_cloud,
-    )
-    if refused:
-        foundation.program.refuse(refused)
-    for problem in warned if pulumi.runtime.is_dry_run() else ():
-        pulumi.warn(str(problem))
 
 
 def _uses_tensorboard(spec: Job) -> bool:

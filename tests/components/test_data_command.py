@@ -150,10 +150,10 @@ def test_unlocked_data_is_told_with_the_command(
     )
     if outcome == "refused":
         with pytest.raises(DeclarationErrors, match=r"data\.train: is not locked") as failure:
-            program._report_unlocked(settings, data)
+            program._require_locks(settings, data)
         assert [str(each) for each in failure.value.problems] == [line]
     else:
-        program._report_unlocked(settings, data)
+        program._require_locks(settings, data)
         assert warnings == [line] * (outcome == "warning")
 
 
