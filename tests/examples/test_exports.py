@@ -1,11 +1,14 @@
 """The export of a model as Vertex AI documents it, by Google's client and default credentials, in a job here."""
 
+import os
+from pathlib import Path
+
 import docker
 import pytest
 
 from tests.vertex_emulator.running import IMAGE, RunningEmulator, custom_job, pool
 
-TAG = "vertex-training-tests/exports"
+TAG = "vertex-training-tests/exports-{}"
 SCIKIT_LEARN = """
 import os
 import pickle
@@ -54,25 +57,69 @@ storage_path = os.path.join(model_directory, artifact_filename)
 blob = storage.blob.Blob.from_string(storage_path, client=storage.Client())
 blob.upload_from_filename(local_path)
 """
-"""Both upload a local file, as the page "Export model artifacts for prediction and explanation" does."""
+PYTORCH = """
+import os
 
+from google.cloud import storage
+import torch
 
-@pytest.fixture(scope="module")
-def image(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """An image with what the samples import."""
-    folder = tmp_path_factory.mktemp("exports")
-    packages = "google-cloud-storage scikit-learn xgboost-cpu"
-    install = f"RUN pip install --no-cache-dir --root-user-action=ignore {packages}"
-    (folder / "Dockerfile").write_text(f"FROM {IMAGE}\n{install}\n")
-    docker.from_env().images.build(path=str(folder), tag=TAG)
-    return TAG
+model = torch.nn.Linear(4, 3)
+
+artifact_filename = 'model.pth'
+
+# Save model artifact to local filesystem (doesn't persist)
+local_path = artifact_filename
+torch.save(model.state_dict(), local_path)
+
+# Upload model artifact to Cloud Storage
+model_directory = os.environ['AIP_MODEL_DIR']
+storage_path = os.path.join(model_directory, artifact_filename)
+blob = storage.blob.Blob.from_string(storage_path, client=storage.Client())
+blob.upload_from_filename(local_path)
+"""
+TENSORFLOW = """
+import os
+
+import tensorflow as tf
+
+model = tf.keras.Sequential([tf.keras.layers.Input((4,)), tf.keras.layers.Dense(3)])
+tf.saved_model.save(model, os.environ['AIP_MODEL_DIR'])
+assert tf.io.gfile.exists(os.path.join(os.environ['AIP_MODEL_DIR'], 'saved_model.pb'))
+"""
+"""Three upload a local file, as the page "Export model artifacts for prediction and explanation" does; TensorFlow
+writes to the URI itself.
+"""
+PIP = "pip install --no-cache-dir --root-user-action=ignore google-cloud-storage"
+DEBIAN = "apt-get update && apt-get install --yes --no-install-recommends python3-torch"
+"""Without CUDA, with which a wheel of PyTorch comes."""
+INSTALLS = {
+    "scikit-learn": f"{PIP} scikit-learn xgboost-cpu",
+    "pytorch": f"{DEBIAN} && {PIP}",
+    "tensorflow": f"{PIP} tensorflow-cpu",
+}
 
 
 @pytest.mark.large
-@pytest.mark.parametrize(("sample", "name"), [(SCIKIT_LEARN, "model.pkl"), (XGBOOST, "model.bst")])
-def test_a_documented_export_is_in_the_bucket(emulator: RunningEmulator, image: str, sample: str, name: str) -> None:
+@pytest.mark.parametrize(
+    ("sample", "framework", "name"),
+    [
+        (SCIKIT_LEARN, "scikit-learn", "model.pkl"),
+        (XGBOOST, "scikit-learn", "model.bst"),
+        (PYTORCH, "pytorch", "model.pth"),
+        (TENSORFLOW, "tensorflow", "saved_model.pb"),
+    ],
+    ids=["scikit-learn", "xgboost", "pytorch", "tensorflow"],
+)
+def test_a_documented_export_is_in_the_bucket(
+    emulator: RunningEmulator, tmp_path: Path, sample: str, framework: str, name: str
+) -> None:
+    if framework == "tensorflow" and os.geteuid():
+        pytest.skip("its gs:// needs an emulator that runs as root")
+    tag = TAG.format(framework)
+    (tmp_path / "Dockerfile").write_text(f"FROM {IMAGE}\nRUN {INSTALLS[framework]}\n")
+    docker.from_env().images.build(path=str(tmp_path), tag=tag)
     place = f"gs://exports/{name}"
-    body = custom_job(pool(sample, imageUri=image), baseOutputDirectory={"outputUriPrefix": place})
+    body = custom_job(pool(sample, imageUri=tag), baseOutputDirectory={"outputUriPrefix": place})
     job = emulator.create(body)
     assert emulator.ended(job)["state"] == "JOB_STATE_SUCCEEDED", emulator.lines(job)
     assert (emulator.data / "gcs" / "exports" / name / "model" / name).stat().st_size > 1000
