@@ -214,6 +214,12 @@ _GOOGLE = [
         "by GOOGLE_APPLICATION_CREDENTIALS in its env (`vertex-training docs google`)",
     ),
     (
+        r"PKIX path building failed|CERTIFICATE_VERIFY_FAILED|"
+        r"self-signed certificate in certificate chain|unable to get local issuer certificate",
+        "a client does not trust the server's certificate: on target local, that of Google's names is the emulator's, "
+        "which clients with certificates of their own refuse (`vertex-training docs google`)",
+    ),
+    (
         r"Unable to find your project|[Pp]roject (?:was not passed and )?could not be determined",
         'it finds no project: give the client os.environ["CLOUD_ML_PROJECT_ID"] (`vertex-training docs google`)',
     ),

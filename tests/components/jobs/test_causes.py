@@ -171,6 +171,7 @@ def test_the_service_s_refusals_have_their_causes(line: str, cause: str) -> None
 NO_CREDENTIALS = (
     "it finds no credentials: on Vertex AI it has the job's account; on target local it has the emulator's "
 )
+NO_TRUST = "a client does not trust the server's certificate: on target local, that of Google's names is the emu"
 
 
 @pytest.mark.parametrize(
@@ -180,6 +181,9 @@ NO_CREDENTIALS = (
         ("java.io.IOException: Your default credentials were not found. To set up", NO_CREDENTIALS),
         ("google: could not find default credentials. See https://cloud.google.com", NO_CREDENTIALS),
         ("Error: Could not load the default credentials. Browse to", NO_CREDENTIALS),
+        ("com.google.cloud.storage.StorageException: PKIX path building failed: sun.security", NO_TRUST),
+        ("ssl.SSLCertVerificationError: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: unable", NO_TRUST),
+        ("FetchError: request to https://x failed, reason: self-signed certificate in certificate chain", NO_TRUST),
         ("OSError: Project was not passed and could not be determined from the environment.", "it finds no project: "),
         (
             "Forbidden: 403 GET https://x: Permission denied on resource 'projects/g1-tp' (or it may",
