@@ -202,9 +202,13 @@ def test_hostile_prices_are_one_line(name: str, tmp_path: Path, monkeypatch: pyt
     assert "\n" not in str(refused.value)
 
 
-def test_prices_in_another_currency_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prices_in_another_currency_are_none(
+    billing: Catalog, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "prices.json"
-    file.write_bytes(FILE.read_bytes().replace(b'"USD"', b'"EUR"', 1))
+    file.write_bytes(FILE.read_bytes().replace(b'"USD"', b'"EUR"', 1).replace(b"9.2", b"8.7"))
     monkeypatch.setenv(VARIABLE, str(file))
     with pytest.raises(PricesUnusable, match="has prices in EUR, and limits and sums are in USD; write it by"):
         filed_prices()
+    printed(f"prices --update {quote(str(file))}", capsys)
+    assert printed("prices --name TPU_V3 --region us-central1", capsys)[0].split()[3] == "9.2"

@@ -89,7 +89,9 @@ def _wanted() -> Iterator[Key]:
 
 
 def parse(file: Mapping[str, Any]) -> dict[Key, tuple[float, str]]:
-    """Return the prices of a file."""
+    """Return the prices of a file. Raises ValueError for those in another currency, which none of ours is beside."""
+    if file["currency"] != CURRENCY:
+        raise ValueError(file["currency"])
     return {
         (kind, name, region): (usd, source)
         for kind, names in file["prices"].items()
