@@ -259,6 +259,15 @@ def test_a_misshapen_field_causes_no_other_violation(field: str, value: object, 
     assert problem.path[:2] == ("jobSpec", field)
 
 
+def test_a_misshapen_entry_hides_nothing_of_the_others() -> None:
+    first = {**custom_job()["jobSpec"]["workerPoolSpecs"][0], "replicaCount": 2}
+    found = problems(CUSTOM_JOB, edited(custom_job(), *POOL[:2], to=[first, 7]))
+    assert [problem.partition(":")[0] for problem in found] == [
+        "jobSpec.workerPoolSpecs[1]",
+        "jobSpec.workerPoolSpecs[0].replicaCount",
+    ]
+
+
 def test_a_non_string_key_is_a_violation() -> None:
     job = edited(custom_job(), *POOL, "replicaCount", to=2) | {"labels": {7: "a", "b": "C"}}
     assert [problem.place for problem in validate_job(CUSTOM_JOB, job)[1]] == [

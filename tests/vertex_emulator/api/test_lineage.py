@@ -237,6 +237,7 @@ def test_lineage_of_an_artifact_has_an_extent(shared: RunningEmulator, graph: di
     shown = shared.http.get(f"{shared.url}/{path}", params={"filter": 'display_name != "model"'}).json()
     assert (ids(shown, "artifacts"), edges(shown)) == (["dataset"], {("train", "INPUT", "dataset")})
     assert "must be a number" in message(shared, "GET", f"{path}?maxHops=-1")
+    assert f'"{"9" * 20}" must be' in message(shared, "GET", f"{path}?maxHops={'9' * 30}")
 
 
 def test_an_artifact_has_one_event_with_an_execution(shared: RunningEmulator, graph: dict[str, str]) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from tests.clients.environment import variables
 from tests.vertex_emulator.running import PARENT, RunningEmulator, absent, command, custom_job, pool, until
+from vertex_emulator.cli.environment import SignalForwarding
 from vertex_emulator.data_folder import is_locked
 from vertex_emulator.names import project_number
 
@@ -143,6 +144,14 @@ def test_signals_reach_the_command(shared: RunningEmulator, tmp_path: Path, numb
     until((tmp_path / "ready").exists, "the command")
     process.send_signal(number)
     assert process.wait() == 9
+
+
+def test_signals_are_forwarded_to_its_end_alone() -> None:
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    earlier = [signal.getsignal(number) for number in numbers]
+    with SignalForwarding():
+        assert not any(signal.getsignal(number) in earlier for number in numbers)
+    assert [signal.getsignal(number) for number in numbers] == earlier
 
 
 def test_the_first_of_two_stops_last(tmp_path: Path) -> None:

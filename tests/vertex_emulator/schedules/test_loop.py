@@ -195,7 +195,7 @@ def test_a_pipelines_results_are_filled_in(emulator: SchedulingEmulator) -> None
     assert run["modelDirs"]["pipeline"].endswith(f"/search/{best}/model/")
 
 
-def test_a_failed_job_ends_its_run(emulator: SchedulingEmulator) -> None:
+def test_a_failed_job_ends_its_run(emulator: SchedulingEmulator, caplog: pytest.LogCaptureFixture) -> None:
     emulator.machine.program = lambda _spec: 1
     emulator.put(jobs=[scheduled_job("prepare"), scheduled_job("train")])
     emulator.move_clock(NIGHT)
@@ -203,6 +203,12 @@ def test_a_failed_job_ends_its_run(emulator: SchedulingEmulator) -> None:
     run = last_run(emulator)
     assert (run["state"], list(run["jobs"]), run["modelDirs"]) == ("FAILED", ["prepare"], {})
     assert run["reason"].startswith("prepare is FAILED: The replica workerpool0-0 exited with a non-zero status of 1")
+    assert caplog.messages == [f"the run {run['runId']} has failed: {run['reason']}"]
+    caplog.clear()
+    emulator.machine.program = lambda _spec: 0
+    emulator.schedules.fire(LOCATION, "nightly")
+    emulator.finish_runs()
+    assert (last_run(emulator)["state"], caplog.messages) == ("SUCCEEDED", [])
 
 
 def test_a_rejected_job_ends_its_run(emulator: SchedulingEmulator) -> None:
