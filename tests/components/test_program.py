@@ -346,6 +346,7 @@ SLIPS: list[tuple[Callable[[str, Any], object], Any, str]] = [
     (TrainingImage, lambda: {"context": late()}, "context: is an Output, and is read before"),
     (TrainingImage, {"context": "none"}, 'context: "none" is not a folder in '),
     (TrainingImage, {"uri": "python"}, "uri: names an image that is built elsewhere"),
+    (TrainingImage, {"stack": "dev"}, "stack: names an image that is built elsewhere"),
     (TrainingImage, {"context": ".", "package": {"path": ".", "baseImage": "python"}}, "needs exactly one of: "),
     (PythonPackage, {"pth": "."}, "pth: unknown field; did you mean path?"),
     (PythonPackage, {"path": "none"}, 'path: "none" is not a folder with a pyproject.toml'),

@@ -230,6 +230,12 @@ def test_metrics_of_a_search_come_first() -> None:
     assert "`accuracy` 0.941 → 0.95 (better), `a` 1, `b` 2, wrote" in reviewed(job, fields=search_of(EDIT))
 
 
+def test_more_metrics_than_fit_are_counted() -> None:
+    ten, eleven = (reviewed(report("train", None, metrics={f"m{i}": 1.0 for i in range(count)})) for count in (10, 11))
+    assert "more metrics" not in ten and "`m9` 1, wrote" in ten
+    assert "`m10`" not in eleven and "1 more metrics, wrote" in eleven
+
+
 def test_a_rehearsal_shows_no_path_of_the_machine() -> None:
     reason = f"/home/ci/training/train.py is missing\n{'x' * 3_000}"
     failed = rehearsal(report("train", None, outcome="failed", reason=reason))

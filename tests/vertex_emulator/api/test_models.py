@@ -371,9 +371,10 @@ def test_exports_copy_the_model_files(shared: RunningEmulator, versioned: str) -
     (folder / "link").unlink(missing_ok=True)
     (folder / "link").symlink_to(secret)
     destination = {"outputConfig": {"artifactDestination": {"outputUriPrefix": "gs://model-files/one/exports"}}}
+    shared.call("PATCH", f"v1/{versioned}?updateMask=display_name", {"displayName": "of a / 1"})
     operation = shared.call("POST", f"v1beta1/{versioned}:export", destination)
     uri = operation["metadata"]["outputInfo"]["artifactOutputUri"]
-    assert uri.startswith("gs://model-files/one/exports/model-export-one-")
+    assert uri.startswith("gs://model-files/one/exports/model-export-of_a_1-")
     assert shared.call("GET", f"v1beta1/{operation['name']}") == operation
     exported = shared.data / "gcs" / uri.removeprefix("gs://")
     files = {str(path.relative_to(exported)): path.read_bytes() for path in exported.rglob("*") if path.is_file()}

@@ -48,6 +48,8 @@ def test_faults_survive_restart_and_take_effect_once(own: RunningEmulator) -> No
     assert error == {"code": 8, "message": f"Replicas low on memory: workerpool1. {advice}"}
     assert own.ended(own.create(custom_job(pool("pass"), name="train-2")))["state"] == "JOB_STATE_SUCCEEDED"
     assert inject(own, "--list") == "no pending faults\n"
+    done = command("inject", "preempt", "--name", "trian-2", data=own.data)
+    assert "the fault waits for a job: none so far is called trian-2; did you mean train-2?" in done.stderr
 
 
 def test_faults_that_wait_can_be_cleared(shared: RunningEmulator) -> None:

@@ -188,6 +188,11 @@ def test_runs_of_a_name_show_what_they_measured(emulator: Emulator) -> None:
     ]
 
 
+def test_the_ten_newest_runs_of_a_name_are_shown(emulator: Emulator) -> None:
+    made = [create(emulator, CUSTOM_JOB, custom_job_spec()) for _ in range(11)]
+    assert [run["id"] for run in view(emulator, CUSTOM_JOB, made[0])["runs"]] == made[:0:-1]
+
+
 def test_last_scalars_are_metrics_and_read_once(emulator: Emulator) -> None:
     spec = custom_job_spec(baseOutputDirectory={"outputUriPrefix": "gs://bucket/run"})
     job = create(emulator, CUSTOM_JOB, spec)
