@@ -455,6 +455,11 @@ def test_a_renamed_job_of_a_program_gets_the_alias(
     check("train", inputs)
     check("larger")
     assert capsys.readouterr().out == "", "train is still there"
+    start_new_process()
+    check("other", inputs)
+    for number in range(21):
+        check(f"large-{number}")
+    assert capsys.readouterr().out.count("runs what train has run") == 20, "each looks at all jobs of the state"
 
 
 def test_waiting_jobs_of_a_program_are_told_one_by_one() -> None:

@@ -116,7 +116,11 @@ def test_what_is_shown_names_nobody() -> None:
             "in a1b2c3-tp at 10.128.0.7 with AIzaSyA1234567890abcdefghijklmnopqrstuv"
         },
         "labels": {"parity_run": "parity-1"},
+        "trials": [{"id": "1", "webAccessUris": {"workerpool0-0": "https://acme.example.com/x"}}],
     }
+    assert masked(answer, RUN, "python:3")["trials"] == [
+        {"id": "1", "webAccessUris": {"workerpool0-0": "ENDPOINT/x"}},
+    ]
     text = str(masked(answer, RUN, "python:3"))
     for secret in (
         "acme",

@@ -204,11 +204,6 @@ def test_a_failed_job_ends_its_run(emulator: SchedulingEmulator, caplog: pytest.
     assert (run["state"], list(run["jobs"]), run["modelDirs"]) == ("FAILED", ["prepare"], {})
     assert run["reason"].startswith("prepare is FAILED: The replica workerpool0-0 exited with a non-zero status of 1")
     assert caplog.messages == [f"the run {run['runId']} has failed: {run['reason']}"]
-    caplog.clear()
-    emulator.machine.program = lambda _spec: 0
-    emulator.schedules.fire(LOCATION, "nightly")
-    emulator.finish_runs()
-    assert (last_run(emulator)["state"], caplog.messages) == ("SUCCEEDED", [])
 
 
 def test_a_rejected_job_ends_its_run(emulator: SchedulingEmulator) -> None:
