@@ -294,7 +294,7 @@ def engine_environment(folder: Path) -> dict[str, str]:
         **plain_environment(folder),
         "PYTHONPATH": str(STARTUP),
         **preloaded_python.get_variables(),
-        "PACKAGE_LIST": str(_package_list()),
+        "PACKAGE_LIST": str(package_list()),
     }
 
 
@@ -319,7 +319,7 @@ def plain_environment(folder: Path) -> dict[str, str]:
 
 
 @cache
-def _package_list() -> Path:
+def package_list() -> Path:
     """Return a file with what `pip list` prints, for tests/engine/startup/pip."""
     file = Path(tempfile.mkdtemp(prefix="vertex-training-packages-")) / "list.json"
     atexit.register(shutil.rmtree, file.parent)

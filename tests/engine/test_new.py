@@ -20,7 +20,7 @@ import tools.template
 from tests import git_server, terminal
 from tests.blocks import taken
 from tests.engine.checkout import NAMES, parse_settings, read_stack_config
-from tests.engine.project import CHECKOUT, STARTUP, engine_environment
+from tests.engine.project import CHECKOUT, STARTUP, package_list, plain_environment
 from tests.packaging.building import PIP, wheel
 from tests.packaging.installed import InstalledProject
 from tests.packaging.test_wheel import requirement_closure
@@ -56,7 +56,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
     (tmp_path / "state").mkdir()
-    return {**engine_environment(tmp_path), "GCP_STANDIN_RECORD": str(tmp_path / "record.jsonl")}
+    return {**plain_environment(tmp_path), "GCP_STANDIN_RECORD": str(tmp_path / "record.jsonl")}
 
 
 def create_project(source: Path, folder: Path, environment: dict[str, str]) -> InstalledProject:
@@ -91,10 +91,12 @@ def installed(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Insta
     """A new project of its own, with the packages of its `requirements.txt`."""
     folder = tmp_path_factory.mktemp("new")
     (folder / "state").mkdir()
-    project = create_project(template, folder, engine_environment(folder))
+    project = create_project(template, folder, plain_environment(folder))
     project.install("--requirement=requirements.txt", requirements=requirement_closure("emulator"))
     (site,) = project.root.glob(".venv/lib/python*/site-packages")
-    (site / "pip").symlink_to(STARTUP / "pip")  # the list that Pulumi asks for with every command is made already
+    # Pulumi asks for the list of packages with every command: it is made once.
+    (site / "pip").symlink_to(STARTUP / "pip")
+    project.environment["PACKAGE_LIST"] = str(package_list())
     return project
 
 
