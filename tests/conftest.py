@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests import once
+
 if TYPE_CHECKING:
     from tests.standins.google_apis import GoogleApisStandIn
 
@@ -79,6 +81,7 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
     folder = session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
     if hasattr(session.config, "workerinput"):
         folder = folder.parent
+    os.environ[once.VARIABLE] = str(folder)
     with (folder / "collecting.lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

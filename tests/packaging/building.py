@@ -1,12 +1,10 @@
-"""The wheel of this checkout, built once in each test process."""
+"""The wheel of this checkout, built once in a run of the tests."""
 
-import atexit
 import functools
-import shutil
 import sys
-import tempfile
 from pathlib import Path
 
+from tests.once import once
 from tools.template import build_wheel
 
 ROOMS = {"components": "vertex_training", "vertex_api": "vertex_api", "vertex_emulator": "vertex_emulator"}
@@ -17,7 +15,6 @@ OFFLINE = ("--quiet", "--no-index", "--no-deps", "--no-build-isolation")
 
 @functools.cache
 def wheel() -> Path:
-    """Return the wheel, in a folder that goes when the process ends."""
-    folder = Path(tempfile.mkdtemp(prefix="vertex-training-wheel-"))
-    atexit.register(shutil.rmtree, folder)
-    return build_wheel(folder)
+    """Return the wheel."""
+    (built,) = once("wheel", build_wheel).glob("*.whl")
+    return built

@@ -35,8 +35,21 @@ def project(tmp_path: Path) -> InstalledProject:
     return InstalledProject(tmp_path, root)
 
 
-def test_a_preview_for_gcp_needs_no_extra(project: InstalledProject, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> InstalledProject:
+    """A project with the wheel and no extra."""
+    folder = tmp_path_factory.mktemp("installed")
+    (folder / "project").mkdir()
+    (folder / "project" / "Pulumi.yaml").touch()
+    project = InstalledProject(folder, folder / "project")
     project.install(str(wheel()), requirements=requirement_closure(""))
+    return project
+
+
+def test_a_preview_for_gcp_needs_no_extra(
+    project: InstalledProject, installed: InstalledProject, tmp_path: Path
+) -> None:
+    (project.root / ".venv").symlink_to(installed.root / ".venv")
     plugin = tmp_path / "plugin" / "pulumi-resource-gcp"
     plugin.parent.mkdir()
     plugin.write_text(f'#!/bin/sh\nPYTHONPATH="{CHECKOUT}" exec "{sys.executable}" -m tests.standins.gcp.server "$@"\n')
@@ -56,34 +69,42 @@ def test_a_preview_for_gcp_needs_no_extra(project: InstalledProject, tmp_path: P
     assert "vertex-training[emulator]" in said
 
 
-@pytest.mark.parametrize(
-    ("arguments", "exit_code", "text"),
-    [
-        (["--version"], 0, "0.1.0"),
-        (["--help"], 0, "convert-legacy"),
-        (["prices", "--region=us-central1"], 0, "NVIDIA_L4"),
-        (["prices", "--name=none"], 1, "no list price matches"),
-        (["schema", "stack"], 0, "json-schema.org"),
-        (["schema", "--write=schemas"], 0, "schemas/declarations.schema.json"),
-        (["schema", "--write=Pulumi.yaml/schemas"], 1, "Pulumi.yaml/schemas: Not a directory"),
-        (["schema"], 2, "usage:"),
-        (["nonsense"], 2, "usage:"),
-        (["convert-legacy", "none.yaml"], 1, "none.yaml: cannot be read"),
-        (["doctor"], 2, "it is not clear which stack is meant"),
-    ],
-)
-def test_the_command_has_stable_exit_codes(
-    installed: InstalledProject, arguments: list[str], exit_code: int, text: str
-) -> None:
+COMMANDS: list[tuple[list[str], int, str]] = [
+    (["--version"], 0, "0.1.0"),
+    (["--help"], 0, "convert-legacy"),
+    (["prices", "--region=us-central1"], 0, "NVIDIA_L4"),
+    (["prices", "--name=none"], 1, "no list price matches"),
+    (["schema", "stack"], 0, "json-schema.org"),
+    (["schema", "--write=schemas"], 0, "schemas/declarations.schema.json"),
+    (["schema", "--write=Pulumi.yaml/schemas"], 1, "Pulumi.yaml/schemas: Not a directory"),
+    (["schema"], 2, "usage:"),
+    (["nonsense"], 2, "usage:"),
+    (["convert-legacy", "none.yaml"], 1, "none.yaml: cannot be read"),
+    (["doctor"], 2, "it is not clear which stack is meant"),
+]
+ALL = """
+import contextlib, io, json, sys
+from importlib.metadata import entry_points
+
+(script,) = entry_points(group="console_scripts", name="vertex-training")
+main, ended = script.load(), []
+for arguments in json.loads(sys.argv[1]):
+    sys.argv = ["vertex-training", *arguments]
+    with contextlib.redirect_stdout(io.StringIO()) as said, contextlib.redirect_stderr(said):
+        try:
+            code = main()
+        except SystemExit as stop:
+            code = stop.code or 0
+    ended.append([code, said.getvalue()])
+print(json.dumps(ended))
+"""
+"""One process for all, of the function that the script of this name calls."""
+
+
+def test_the_command_has_stable_exit_codes(installed: InstalledProject) -> None:
+    said = installed.run("python", "-c", ALL, json.dumps([arguments for arguments, _, _ in COMMANDS]))
+    for (arguments, exit_code, text), (ended, printed) in zip(COMMANDS, json.loads(said), strict=True):
+        assert (ended, text in printed) == (exit_code, True), (arguments, printed)
+    # As a script, too.
+    arguments, exit_code, text = COMMANDS[-1]
     assert text in installed.run("vertex-training", *arguments, exit_code=exit_code)
-
-
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> InstalledProject:
-    """A project with the wheel and no extra."""
-    folder = tmp_path_factory.mktemp("installed")
-    (folder / "project").mkdir()
-    (folder / "project" / "Pulumi.yaml").touch()
-    project = InstalledProject(folder, folder / "project")
-    project.install(str(wheel()), requirements=requirement_closure(""))
-    return project

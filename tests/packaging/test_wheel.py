@@ -68,18 +68,6 @@ def test_the_wheel_is_small() -> None:
     assert wheel().stat().st_size <= MAX_BYTES
 
 
-def test_the_sdist_builds_the_same_wheel(tmp_path: Path) -> None:
-    copy_checkout(tmp_path / "checkout")
-    build = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
-    subprocess.run([sys.executable, "-c", build, tmp_path], cwd=tmp_path / "checkout", check=True, capture_output=True)
-    (sdist,) = tmp_path.glob("*.tar.gz")
-    subprocess.run([*PIP, "wheel", *OFFLINE, "--wheel-dir", tmp_path, sdist], check=True)
-    (built,) = tmp_path.glob("*.whl")
-    with zipfile.ZipFile(built) as made, zipfile.ZipFile(wheel()) as known:
-        contents = [{each.filename: each.CRC for each in archive.infolist()} for archive in (made, known)]
-    assert contents[0] == contents[1]
-
-
 def test_the_metadata_name_licence_version_and_links() -> None:
     info = metadata_of(wheel())
     assert (info["Name"], info["Version"]) == ("vertex-training", __version__)
@@ -120,32 +108,51 @@ def test_the_version_stands_in_one_file() -> None:
     ]
 
 
-@pytest.fixture
-def repository(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A git repository that holds this checkout."""
-    copy_checkout(tmp_path / "repository")
-    git_server.commit(tmp_path / "repository")
-    return tmp_path / "repository"
+    folder = tmp_path_factory.mktemp("git") / "repository"
+    copy_checkout(folder)
+    git_server.commit(folder)
+    return folder
 
 
-def installed_files(target: Path) -> set[str]:
-    """Return the files that pip installed into a folder, without what describes the installation."""
-    files = {str(file.relative_to(target)) for file in target.rglob("*") if file.is_file()}
-    return {file for file in files if not file.startswith((INFO, "bin/")) and "__pycache__" not in file}
+def contents(built: Path) -> dict[str, int]:
+    """Return the files of a wheel, and what is in them as a number."""
+    with zipfile.ZipFile(built) as archive:
+        return {each.filename: each.CRC for each in archive.infolist()}
 
 
-def test_pip_installs_from_git_a_checkout_and_an_sdist(repository: Path, tmp_path: Path) -> None:
-    build = "from setuptools.build_meta import build_sdist; print(build_sdist('../'))"
-    done = subprocess.run([PIP[0], "-c", build], cwd=repository, capture_output=True, text=True, check=True)
-    sdist = tmp_path / done.stdout.splitlines()[-1]
-    with zipfile.ZipFile(wheel()) as archive:
-        expected = {name for name in archive.namelist() if not name.startswith(INFO)}
-    # What an earlier version, or another tool, has built in the checkout is not installed.
+def test_pip_installs_from_git(repository: Path, tmp_path: Path) -> None:
+    command = [*PIP, "install", *OFFLINE, "--no-compile", f"--target={tmp_path}", f"git+file://{repository}"]
+    subprocess.run(command, check=True)
+    files = {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*") if file.is_file()}
+    installed = {file for file in files if not file.startswith((INFO, "bin/"))}
+    assert installed == {name for name in contents(wheel()) if not name.startswith(INFO)}
+    assert sorted(path.name for path in (tmp_path / "bin").iterdir()) == ["vertex-emulator", "vertex-training"]
+
+
+BUILD = """
+import os, sys
+from setuptools import build_meta
+
+if not (child := os.fork()):  # setuptools can build once in a process
+    build_meta.build_sdist(sys.argv[1])
+elif os.waitpid(child, 0)[1]:
+    sys.exit("no sdist")
+else:
+    build_meta.build_wheel(sys.argv[2])
+"""
+
+
+def test_an_sdist_and_a_used_checkout_build_the_same_wheel(repository: Path, tmp_path: Path) -> None:
+    # What an earlier version, or another tool, has built in the checkout is in none of them.
     built_earlier = repository / "build" / "lib" / "vertex_api" / "removed.py"
     built_earlier.parent.mkdir(parents=True)
     built_earlier.touch()
-    for number, source in enumerate([f"git+file://{repository}", str(repository), str(sdist)]):
-        target = tmp_path / f"target-{number}"
-        subprocess.run([*PIP, "install", *OFFLINE, "--no-compile", f"--target={target}", source], check=True)
-        assert installed_files(target) == expected
-        assert sorted(path.name for path in (target / "bin").iterdir()) == ["vertex-emulator", "vertex-training"]
+    (tmp_path / "checkout").mkdir()
+    command = [sys.executable, "-c", BUILD, tmp_path, tmp_path / "checkout"]
+    subprocess.run(command, cwd=repository, check=True, capture_output=True)
+    (sdist,) = tmp_path.glob("*.tar.gz")
+    subprocess.run([*PIP, "wheel", *OFFLINE, f"--wheel-dir={tmp_path}", sdist], check=True)
+    assert [contents(built) for built in tmp_path.rglob("*.whl")] == [contents(wheel())] * 2
