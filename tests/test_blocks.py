@@ -6,8 +6,10 @@ import importlib.util
 import io
 import re
 import subprocess
+import tempfile
 import tomllib
 from functools import cache
+from pathlib import Path
 
 import pytest
 import yaml
@@ -147,7 +149,24 @@ def parsed(parse: object, arguments: tuple[str, ...]) -> str:
 @cache
 def usage(*command: str) -> str:
     """What a program of the Cobra kind prints with --help; for an unknown sub-command, that of what is above it."""
+    if command[0] == "pulumi":
+        name = "_".join(command)
+        return pulumi_pages()[name] if name in pulumi_pages() else usage(*command[:-1])
     return subprocess.run([*command, "--help"], capture_output=True, text=True).stdout
+
+
+@cache
+def pulumi_pages() -> dict[str, str]:
+    """What matters of `--help` of each of its commands, by words joined with `_`: written by one process for all."""
+    pages: dict[str, str] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(["pulumi", "gen-markdown", folder], check=True, capture_output=True)
+        for file in Path(folder).iterdir():
+            head, _, options = file.read_text().partition("\n## Options\n")
+            has_more = any(Path(folder).glob(f"{file.stem}_*.md"))
+            for name in {file.stem, *re.findall(r"^  - /docs/.*/([\w-]+)/$", head, re.MULTILINE)}:
+                pages[name] = f"{name}\n{'Available Commands:' if has_more else ''}\n{options}"
+    return pages
 
 
 def unknown_option(program: str, arguments: tuple[str, ...]) -> str:

@@ -29,8 +29,8 @@ TREE = [
 def project(tmp_path: Path) -> Path:
     """The checkout's declarations and stacks."""
     for name in ("training", "stacks", "examples"):
-        shutil.copytree(ROOT / name, tmp_path / name)
-    return tmp_path
+        shutil.copytree(ROOT / name, tmp_path / "project" / name)
+    return tmp_path / "project"
 
 
 def test_the_tree_it_shows_is_registered(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,18 +45,35 @@ def test_the_tree_it_shows_is_registered(project: Path, monkeypatch: pytest.Monk
     assert len(TREE) == 9
 
 
-def test_its_unit_test_passes_and_can_fail(project: Path) -> None:
+IN_FORKS = """
+import os, sys
+import pytest, vertex_training
+
+for folder in sys.argv[1:]:
+    if not (child := os.fork()):
+        os.chdir(folder)
+        sys.path.insert(0, folder)
+        sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "--rootdir=.", "test_stack.py"]))
+    os.waitpid(child, 0)
+    if folder != sys.argv[-1]:
+        print("=== next", flush=True)
+"""
+"""A process of its own for the test in each folder, from one that has imported all."""
+
+
+def test_its_unit_test_passes_and_can_fail(project: Path, tmp_path: Path) -> None:
     (shown,) = taken(
         "docs/pulumi.md", "python", "from typing import Any\n\nimport pulumi\n\nimport vertex_training\n\n\nclass Mocks"
     )
     (project / "test_stack.py").write_text(shown)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir=.", "test_stack.py"]
-    passed = subprocess.run(command, cwd=project, capture_output=True, text=True)
-    assert "1 passed" in passed.stdout, passed.stdout
-    declared = project / "training" / "digits.yaml"
+    faulty = tmp_path / "faulty"
+    shutil.copytree(project, faulty)
+    declared = faulty / "training" / "digits.yaml"
     declared.write_text(declared.read_text().replace("      scheduling: {timeout: 3600s}\n", "", 1))
-    failed = subprocess.run(command, cwd=project, capture_output=True, text=True)
-    assert "1 failed" in failed.stdout, failed.stdout
+    command = [sys.executable, "-c", IN_FORKS, project, faulty]
+    passed, failed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("=== next")
+    assert "1 passed" in passed, passed
+    assert "1 failed" in failed, failed
 
 
 @pytest.mark.parametrize("is_output", [False, True])

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, TypeGuard
 
 ROOT = Path(__file__).parents[2]
@@ -41,22 +41,29 @@ def _is_message(node: ast.AST) -> TypeGuard[ast.stmt]:
     return isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in ("message", "missing")
 
 
+_real_path = functools.cache(os.path.realpath)  # a room is imported through a link
+
+
+@functools.cache
+def _lines_of(code: CodeType) -> set[tuple[str, int]]:
+    file = _real_path(code.co_filename)
+    return {(file, line) for _, _, line in code.co_lines() if line is not None}
+
+
 @contextmanager
-def reached(files: set[str]) -> Iterator[set[tuple[str, int]]]:
-    """The `(file, line)`s of some files that are run meanwhile."""
-    found: set[tuple[str, int]] = set()
-    real_path = functools.cache(os.path.realpath)  # a room is imported through a link
+def reached(wanted: set[tuple[str, int]]) -> Iterator[None]:
+    """Takes out of the `(file, line)`s those that are run meanwhile. Functions without one run as fast as ever."""
 
     def line(frame: FrameType, event: str, _argument: Any) -> Callable[..., Any]:
-        found.add((real_path(frame.f_code.co_filename), frame.f_lineno))
+        wanted.discard((_real_path(frame.f_code.co_filename), frame.f_lineno))
         return line
 
     def call(frame: FrameType, _event: str, _argument: Any) -> Callable[..., Any] | None:
-        return line if real_path(frame.f_code.co_filename) in files else None
+        return None if wanted.isdisjoint(_lines_of(frame.f_code)) else line
 
     before = sys.gettrace()
     sys.settrace(call)
     try:
-        yield found
+        yield
     finally:
         sys.settrace(before)

@@ -106,7 +106,7 @@ def continuing(send: Send, server: Hostile) -> None:
     """Say that more will come, without an end."""
     while server.is_open:
         send(b"HTTP/1.1 100 Continue\r\n\r\n")
-        time.sleep(0.001)
+        time.sleep(0.01)
 
 
 def gzip_bomb(megabytes: int) -> Behaviour:

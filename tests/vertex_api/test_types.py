@@ -24,10 +24,6 @@ def check(monkeypatch: pytest.MonkeyPatch) -> int:
     return discovery.main()
 
 
-def test_the_file_is_what_the_generator_writes(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert check(monkeypatch) == 0
-
-
 def test_a_file_edited_by_hand_is_found_out(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

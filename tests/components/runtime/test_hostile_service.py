@@ -2,7 +2,7 @@
 
 import io
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -253,12 +253,13 @@ ERRORS = {
 
 ANSWERED = [(error, "400 B") for error in ERRORS]
 ANSWERED += [("an act on the terminal", status) for status in ("403 \x1b[2J", "404 N", "429 T", "500 I")]
+as_error = cache(lambda error, status: hostile.as_json(ERRORS[error], status))
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("has object", "emulator")])
 def test_errors_act_on_no_terminal(name: str, server: Hostile, calls: dict[str, Callable[[], object]]) -> None:
     for error, status in ANSWERED:
-        server.behaviour = hostile.as_json(ERRORS[error], status)
+        server.behaviour = as_error(error, status)
         with case((error, status)):
             if (name, status) == ("list executions", "404 N"):
                 assert calls[name]() == []  # of a workflow that does not exist yet
