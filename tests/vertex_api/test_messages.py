@@ -1,7 +1,11 @@
 """Fields of messages, and conversions of their values."""
 
+from typing import Any
+
+import pytest
+
 from vertex_api import types
-from vertex_api.messages import int64_as_text, message_fields, scalars_as_text
+from vertex_api.messages import int64_as_text, message_fields, scalars_as_text, set_at
 
 
 def test_a_field_says_what_it_holds() -> None:
@@ -67,3 +71,14 @@ def test_scalars_become_texts_where_the_message_has_texts() -> None:
     container = {"imageUri": "a", "args": ["7.0", "0.5", "x", None], "env": converted}
     assert found == {**spec, "worker_pool_specs": [{"replica_count": 1.0, "containerSpec": container}]}
     assert spec["enableWebAccess"] is True and scalars_as_text(types.CustomJobSpec, 3) == 3
+
+
+def test_a_path_makes_objects_and_lists_on_its_way() -> None:
+    value: dict[str, Any] = {"pools": [{"replicas": 1}]}
+    set_at(value, "spec.args[0]", "--a")
+    set_at(value, "spec.args[1]", "--b")
+    set_at(value, "pools[0].machine.type", "n1-standard-4")
+    set_at(value, "pools[0].replicas", None)
+    assert value == {"pools": [{"machine": {"type": "n1-standard-4"}}], "spec": {"args": ["--a", "--b"]}}
+    with pytest.raises(IndexError):
+        set_at(value, "pools[1].replicas", 2)

@@ -68,6 +68,15 @@ def test_a_missing_image_is_built_with_progress(
     assert capsys.readouterr().out == "digits: Step 1/1\n"
 
 
+def test_an_image_with_secrets_is_built(props: dict[str, Any], daemon: Daemon) -> None:
+    """Their names are part of its tag, as in the preview."""
+    secrets = {"token": "of-pip"}
+    context = build_context(Path.cwd(), {"context": "trainer", "secrets": secrets})
+    uri = f"localhost/team/digits:{context.tag}"
+    TrainingImageProvider().create({**props, "uri": uri, "secrets": secrets})
+    assert daemon.built == [uri] != [props["uri"]]
+
+
 def test_an_existing_image_is_not_built(props: dict[str, Any], daemon: Daemon) -> None:
     daemon.images[props["uri"]] = "sha256:1"
     created = TrainingImageProvider().create(props)

@@ -231,3 +231,10 @@ def test_an_unusable_default_names_its_variable(
     line = fail(host)
     assert "no valid Google credentials" in line and "GOOGLE_APPLICATION_CREDENTIALS: " in line
     assert is_file or "is not the path of a credential file of Google's" in line
+
+
+def test_a_token_of_no_person_stays_as_it_is() -> None:
+    class Federated:
+        token = "ya29.federated"
+
+    assert credentials.personal_token(Federated()) == "ya29.federated"

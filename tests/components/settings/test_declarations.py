@@ -467,6 +467,11 @@ IMAGE = "images:\n  digits:\n    context: trainer\n"
             "with dockerfile",
         ),
         (
+            IMAGE + "    dockerfile: Dockerfile.wrong\n",
+            "jobs.yaml:4: images.digits.dockerfile: trainer/Dockerfile.wrong:1: FORM is no instruction; did you mean "
+            "FROM?",
+        ),
+        (
             IMAGE.replace("trainer", "empty"),
             "jobs.yaml:2: images.digits.dockerfile: there is no empty/Dockerfile; write one, or name another with "
             "dockerfile",
@@ -478,7 +483,7 @@ IMAGE = "images:\n  digits:\n    context: trainer\n"
     ],
 )
 def test_an_unbuildable_image_is_rejected_before_any_build(tmp_path: Path, jobs: str, problem: str) -> None:
-    files = {"trainer/Dockerfile": "FROM scratch", "empty/notes.md": ""}
+    files = {"trainer/Dockerfile": "FROM scratch", "trainer/Dockerfile.wrong": "FORM a", "empty/notes.md": ""}
     assert problems(tmp_path, INCLUDING, jobs=jobs, **files) == [problem.replace("{root}", tmp_path.name)]
 
 
