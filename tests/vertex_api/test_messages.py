@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from vertex_api import types
-from vertex_api.messages import int64_as_text, message_fields, scalars_as_text, set_at
+from vertex_api.messages import int64_as_text, message_fields, scalars_as_text, set_at, truncate
 
 
 def test_a_field_says_what_it_holds() -> None:
@@ -82,3 +82,8 @@ def test_a_path_makes_objects_and_lists_on_its_way() -> None:
     assert value == {"pools": [{"machine": {"type": "n1-standard-4"}}], "spec": {"args": ["--a", "--b"]}}
     with pytest.raises(IndexError):
         set_at(value, "pools[1].replicas", 2)
+
+
+def test_names_are_shown_by_200_characters() -> None:
+    assert truncate("x" * 200) == "x" * 200
+    assert truncate("x" * 201) == f"{'x' * 197}..."

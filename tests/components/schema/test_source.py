@@ -99,6 +99,11 @@ def test_undecodable_characters_are_reported_in_one_line() -> None:
         ("a: [1, \u201cb\u201d]\n", 1, "curly quote"),
         ("\u201ca\u201d: 1\n", 1, "curly quote"),
         ("a: \u201cb: c\u201d\n", 1, "curly quote"),
+        ("a:\u2018b\n", 1, "curly quote"),
+        ("a:\u2019b\n", 1, "curly quote"),
+        ("a:\u3000b\n", 1, "wide space"),
+        ("a\uff1a b\n", 1, "wide colon"),
+        ("a\u2028b\n", 1, "line separator"),
     ],
 )
 def test_a_word_processor_s_character_is_named(text: str, line: int, character: str) -> None:
