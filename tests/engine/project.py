@@ -173,9 +173,9 @@ class Project:
         """Run `pulumi destroy` without a preview and a prompt, and return its output."""
         return self.pulumi("destroy", "--yes", "--skip-preview", "--stack", self.name)
 
-    def preview_and_up(self) -> tuple[str, str]:
+    def preview_and_up(self, *options: str) -> tuple[str, str]:
         """Run `pulumi up` with its preview, and return what each of the two has printed."""
-        shown, begins, printed = self.pulumi("up", "--yes", "--stack", self.name).partition("\nUpdating (")
+        shown, begins, printed = self.pulumi("up", "--yes", "--stack", self.name, *options).partition("\nUpdating (")
         assert begins, shown
         return shown, printed
 
@@ -208,6 +208,12 @@ class Project:
         state = json.loads(self.read_state())
         edit(state["checkpoint"]["latest"])
         self._state_file().write_text(json.dumps(state))
+
+    def export(self) -> Path:
+        """Return a file with what `pulumi stack export` prints."""
+        file = self.root.parent / "exported.json"
+        file.write_text(json.dumps({"version": 3, "deployment": json.loads(self.read_state())["checkpoint"]["latest"]}))
+        return file
 
     def _state_file(self, stack: str | None = None) -> Path:
         (file,) = self.root.parent.glob(f"state/.pulumi/stacks/*/{stack or self.name}.json")

@@ -55,12 +55,11 @@ def test_ten_runs_give_a_range_and_an_eleventh_ends_the_first(cloud: CloudProjec
     cloud.declare()
     replaced = cloud.pulumi("preview", "--stack", "dev", "--json", "--show-sames")
     assert "`train`: the last 10 runs took 0.54 to 1.89 USD (2 to 7 h)" in review_of(replaced)
-    assert "2026-10-" not in cloud.pulumi("preview", "--stack", "dev", "--diff")
-    cloud.up()
+    shown, _ = cloud.preview_and_up("--diff")
+    assert "2026-10-" not in shown
     kept = cloud.outputs()["runs"]["train"].splitlines()
     assert kept[:9] == lines[1:] and kept[9] == cloud.outputs()["results"]["train"]["took"]
-    cloud.pulumi("preview", "--stack", "dev", "--expect-no-changes")
-    cloud.up("--expect-no-changes")
+    cloud.pulumi("up", "--yes", "--stack", "dev", "--expect-no-changes")  # with its preview
     assert cloud.outputs()["runs"]["train"].splitlines() == kept
 
 
@@ -74,6 +73,5 @@ def test_a_job_that_is_not_waited_for_is_kept_once_refreshed(project: Project) -
     project.up()
     assert "runs" not in project.outputs()
     until(lambda: [job for job in project.list_jobs() if job["state"] == "JOB_STATE_SUCCEEDED"])
-    project.refresh()
-    project.up("--expect-no-changes")
+    project.up("--refresh", "--expect-no-changes")
     assert " s on this machine, declared for 1 n1-standard-4" in project.outputs()["runs"]["train"]

@@ -2,6 +2,7 @@
 
 import signal
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ REFUSED = (
     "Quota exceeded for quota metric 'Job or long running operation submission requests' and limit "
     "'Job or long running operation submission requests per minute per region' of service 'aiplatform.googleapis.com' "
 )
+FAULTS = "/vertex_emulator/faults"
 METRIC = "aiplatform.googleapis.com/custom_model_training_cpus"
 
 
@@ -38,9 +40,8 @@ def pace(project: Project, per_minute: int | None) -> None:
     project.declare()
 
 
-def inject(project: Project, *arguments: str) -> None:
-    done = project.run_emulator("inject", *arguments)
-    assert done.returncode == 0, done.stderr
+def inject(project: Project, kind: str, **fault: Any) -> None:
+    project.request("POST", FAULTS, {"kind": kind, **fault})
 
 
 def count_jobs_by_name(project: Project) -> Counter[str]:
@@ -55,9 +56,9 @@ def test_messages_name_pace_outage_limit_and_quota(project: Project) -> None:
     pace(project, 60)
     project.start_emulator()
     # All but the last job wait for machines, so that no container is started for them.
-    inject(project, "stockout", "--machine-type=n1-standard-4", "--after=600", "--count=14")
-    inject(project, "unavailable", "--count", "2")
-    inject(project, "lost-answer", "--count", "1")
+    inject(project, "stockout", machine_type="n1-standard-4", after=600, count=14)
+    inject(project, "unavailable", count=2)
+    inject(project, "lost-answer", count=1)
     output = project.up()
     assert (
         "creating and deleting jobs is paced at 60 a minute (vertex-training:submissionsPerMinute): "
@@ -68,7 +69,7 @@ def test_messages_name_pace_outage_limit_and_quota(project: Project) -> None:
     ) in output
 
     pace(project, None)
-    inject(project, "rate", "--per-minute", "60")
+    inject(project, "rate", per_minute=60)
     declare(project, 7, setting="1")
     output = project.up()
     assert f"the API has had too many requests in this minute ({REFUSED}" in output
@@ -81,7 +82,7 @@ def test_messages_name_pace_outage_limit_and_quota(project: Project) -> None:
         f"job-7: not submitted: the quota in us-central1 does not cover {METRIC} (this job needs 4); "
         "ask for more at https://console.cloud.google.com/iam-admin/quotas\n"
     ) in project.up(fails=True)
-    inject(project, "--clear")
+    project.request("DELETE", FAULTS)
     project.up()
     assert count_jobs_by_name(project) == {f"job-{number}": 1 for number in range(8)}
     project.assert_no_changes()
@@ -90,8 +91,8 @@ def test_messages_name_pace_outage_limit_and_quota(project: Project) -> None:
 def test_ctrl_c_ends_retries_without_loss(project: Project) -> None:
     declare(project, 1)
     project.start_emulator()
-    inject(project, "stockout", "--machine-type=n1-standard-4", "--after=600")
-    inject(project, "unavailable", "--count", "1000")
+    inject(project, "stockout", machine_type="n1-standard-4", after=600)
+    inject(project, "unavailable", count=1000)
     up = project.start_pulumi("up", "--yes", "--skip-preview", "--stack", project.name)
     assert up.stdout
     output = ""
@@ -102,7 +103,7 @@ def test_ctrl_c_ends_retries_without_loss(project: Project) -> None:
     up.send_signal(signal.SIGINT)
     output += up.communicate(timeout=PATIENCE_SECONDS)[0]
     assert "job-0: not submitted: stopped while it was to be tried again" in output, output
-    inject(project, "--clear")
+    project.request("DELETE", FAULTS)
     project.up()
-    assert count_jobs_by_name(project) == {"job-0": 1}
-    project.assert_no_changes()
+    (job,) = project.list_jobs()
+    assert project.resources()["job-0"]["id"] == job["name"]

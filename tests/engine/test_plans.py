@@ -36,9 +36,7 @@ def save_plan(project: Project, file: Path) -> str:
 
 def check_plan(project: Project, plan: str) -> int:
     """Return the exit code of `vertex-training check-plan` for a plan and the stack's state of now."""
-    state = project.root.parent / "exported.json"
-    project.pulumi("stack", "export", "--stack", project.name, "--file", str(state))
-    return main(["check-plan", plan, str(state)])
+    return main(["check-plan", plan, str(project.export())])
 
 
 def list_job_names(project: Project) -> set[str]:

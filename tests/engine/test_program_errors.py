@@ -41,10 +41,8 @@ def run(project: Project, *arguments: str) -> tuple[int, str]:
 
 
 def assert_whole(project: Project) -> None:
-    file = project.root / "state.json"
-    for command in ("export", "import"):
-        code, output = run(project, "stack", command, "--file", str(file))
-        assert code == 0, output
+    code, output = run(project, "stack", "import", "--file", str(project.export()))
+    assert code == 0, output
 
 
 def test_errors_leave_the_state_whole(project: Project) -> None:

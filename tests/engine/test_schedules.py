@@ -39,8 +39,7 @@ def test_a_schedule_lives_with_its_stack(project: Project) -> None:
     nightly = {"cron": f"0 {hour} * * *", "timeZone": "Europe/Berlin", "job": "train"}
     project.declarations["schedules"] = {"nightly": nightly}
     project.declare()
-    assert project.steps() == load_golden_steps("schedule-first")
-    project.up()
+    assert project.update().steps == load_golden_steps("schedule-first")
     status = project.outputs()["schedules"]["nightly"]
     next_hour = re.fullmatch(r"\d{4}-\d\d-\d\dT(\d\d):00:00Z", status["nextTime"])
     assert next_hour and hour - int(next_hour[1]) in (1, 2), status
@@ -78,8 +77,7 @@ def test_a_schedule_lives_with_its_stack(project: Project) -> None:
     project.up()
     nightly["paused"] = True
     project.declare()
-    assert project.steps() == load_golden_steps("schedule-pause")
-    project.up()
+    assert project.update().steps == load_golden_steps("schedule-pause")
     project.assert_no_changes()
     assert project.outputs()["schedules"]["nightly"] == {"lastRun": last_run}
     assert project.request("GET", PATH)["paused"] is True

@@ -79,9 +79,8 @@ def test_a_search_training_and_registration_are_one_stack(project: Project) -> N
     # The edit of a search shows what comes of it; nothing that only shares its stage.
     project.declarations["hyperparameterTuningJobs"]["tune"]["lifecycle"] = {"rerun": "again"}
     project.declare()
-    assert project.steps() == load_golden_steps("stages-upstream-edit")
     folders = {name: each["modelDir"] for name, each in results.items()}
-    project.up()
+    assert project.update().steps == load_golden_steps("stages-upstream-edit")
     after = project.outputs()["results"]
     changed = {name for name, each in after.items() if each["modelDir"] != folders[name]}
     assert changed == {"tune", "train", "register"}

@@ -3,7 +3,7 @@
     python -m tests.faults.program_errors
     python -m tests.faults.program_errors --sdk 3.259.0 --all
 
-After each `up` that fails, the state can be exported and imported, and nothing is in it that should not be; after each
+After each `up` that fails, the state can be imported as it is, and nothing is in it that should not be; after each
 few, a preview and an `up` of the mended program work. By default each place and each error once; `--all` is each error
 at each place. No Docker is needed: nothing runs. The exit code is 1 when something is wrong.
 """
@@ -91,7 +91,7 @@ class Table:
     def run(self, cases: Iterable[tuple[str, str]], verbs: Sequence[str]) -> Iterator[str]:
         """Run each case by each verb, and the mended program; yield what is wrong."""
         self._write(_MENDED)
-        yield from self._mended("before all")
+        yield from self._mended("before all", ["up", "--yes", "--skip-preview"])
         for place, error in cases:
             self._write(_PROGRAM.format(place=place, error=error))
             self._seconds = _MOST_SECONDS if error in SHOWN else _HANGING_SECONDS
@@ -100,7 +100,8 @@ class Table:
             print(f"{self._sdk}: {place}, {error}", flush=True)
         self._write(_MENDED)
         self._seconds = _MOST_SECONDS
-        yield from self._mended("after all")
+        checks = ["preview"], ["up", "--yes", "--skip-preview"], ["preview", "--expect-no-changes"]
+        yield from self._mended("after all", *checks)
 
     def _write(self, program: str) -> None:
         version = f"import pulumi\nassert {str(folder_of(self._sdk))!r} in pulumi.__file__\n"
@@ -111,15 +112,15 @@ class Table:
         code, output = self._pulumi(verb, *options)
         if code == 0 or SHOWN.get(error, "") not in output:
             yield f"ends with {code}: {output[-1500:]}"
-        for command in ("export", "import") if verb == "up" else ():
-            code, output = self._pulumi("stack", command, "--file", str(self._project.root / "state.json"))
+        if verb == "up":
+            code, output = self._pulumi("stack", "import", "--file", str(self._project.export()))
             if code:
-                yield f"stack {command}: {output[-1500:]}"
+                yield f"stack import: {output[-1500:]}"
         if left := self._project.resources().keys() & {"behind", "uses"}:
             yield f"the state has {sorted(left)}"
 
-    def _mended(self, when: str) -> Iterator[str]:
-        for command in (["preview"], ["up", "--yes", "--skip-preview"], ["preview", "--expect-no-changes"]):
+    def _mended(self, when: str, *commands: list[str]) -> Iterator[str]:
+        for command in commands:
             code, output = self._pulumi(*command)
             if code:
                 yield f"{when}, {command[0]}: {output[-1500:]}"
