@@ -1,9 +1,5 @@
 """Pulumi's resource options on jobs, as the real engine takes them."""
 
-from collections.abc import Iterator
-
-import pytest
-
 from tests.engine.project import Project
 from tests.vertex_emulator.running import IMAGE
 
@@ -41,17 +37,10 @@ job("transformed", transforms=[keep])
 """.replace("IMAGE", IMAGE)
 
 
-@pytest.fixture
-def two_steps(project: Project) -> Iterator[Project]:
+def test_options_of_jobs_do_what_pulumi_says(project: Project) -> None:
     (project.root / "__main__.py").write_text(PROGRAM)
     del project.stack["vertex-training:include"]
     project.declare()
-    yield project
-    project.pulumi("state", "unprotect", "--all", "--yes", "--stack=local")
-
-
-def test_options_of_jobs_do_what_pulumi_says(two_steps: Project) -> None:
-    project = two_steps
     project.up()
     before = project.resources()
     assert before["transformed"]["inputs"]["lifecycle"] == {"onDelete": "keep"}

@@ -170,13 +170,13 @@ class TestGuardedProgram:
 
     def test_an_output_beyond_a_guardrail_is_refused_before_submission(self, guarded: CloudProject) -> None:
         (guarded.root / "__main__.py").write_text(JOBS + LATE)
-        preview = guarded.pulumi("preview", "--stack", "dev")
+        output = guarded.pulumi("up", "--yes", "--stack", "dev", fails=True)
+        preview, _, output = output.partition("\nUpdating (")
         assert (
             'not known in this preview: the specs of CustomJob "late". They are validated during the update' in preview
         )
         # The job whose spec is known: 4 x 0.0400223 + 15 x 0.0053636 + 100 x 0.21505 / 730 = 0.2700022.
         assert "Cost in europe-west4: 0.27 USD an hour, 0.27 USD at most" in preview
-        output = guarded.up(fails=True)
         assert (
             'CustomJob "late": jobSpec.workerPoolSpecs[0].machineSpec.machineType: guardrails.machineTypes: ' in output
         )
