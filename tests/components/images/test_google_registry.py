@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import google.auth
 import pytest
+import requests
 from vertex_training.errors import RegistryRefused
 from vertex_training.images.registry import GoogleRegistry
 
@@ -60,3 +61,17 @@ def test_a_registry_that_does_not_answer_is_named() -> None:
     host = "us-docker.pkg.dev"
     with pytest.raises(RegistryRefused, match=f"no answer from {host}; check that it is reachable"):
         GoogleRegistry().digest(URI.replace(HOST, host))
+
+
+@pytest.mark.usefixtures("credentials")
+@pytest.mark.parametrize("digest", [f"sha256:{'a' * 64}", "sha256:a", "../../a", None])
+def test_a_digest_is_taken_in_its_form_alone(digest: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    reply = requests.Response()
+    reply.status_code, reply.reason = 200, "OK"
+    reply.headers.update({"Docker-Content-Digest": digest} if digest else {})
+    monkeypatch.setattr(requests.Session, "head", lambda *_, **__: reply)
+    if digest == f"sha256:{'a' * 64}":
+        assert GoogleRegistry().digest(URI) == digest
+    else:
+        with pytest.raises(RegistryRefused, match="its registry refuses: 200 OK"):
+            GoogleRegistry().digest(URI)
