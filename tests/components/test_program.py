@@ -68,6 +68,11 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Graph
     return make
 
 
+def test_a_public_name_is_there_at_its_first_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(vars(vertex_training), "TrainingStack")
+    assert vertex_training.TrainingStack is TrainingStack
+
+
 def test_everything_is_below_one_component(made: Callable[..., Graph]) -> None:
     found = made(lambda: TrainingStack("training"))
     assert found.parent("LocalFoundation/local") == "TrainingStack/training"
