@@ -14,7 +14,9 @@ def kill_pulumi_at(project: Project, method: str, path: str, verb: str, calls: i
 
     The provider makes up to four calls at once.
     """
-    started = project.start_emulator()
+    if not (project.data / "endpoint.json").exists():
+        project.start_emulator()
+    started = project.endpoint()
     proxy = StallingProxy(started["url"], method, path, calls)
     with proxy.serving() as url:
         file = project.data / "endpoint.json"
@@ -26,7 +28,8 @@ def kill_pulumi_at(project: Project, method: str, path: str, verb: str, calls: i
         proxy.release.set()
         until(lambda: not find_providers(project), "the end of the provider")
         file.write_text(json.dumps(started))
-    project.pulumi("cancel", "--yes", project.name)
+    for lock in project.root.parent.glob("state/.pulumi/locks/**/*.json"):  # as `pulumi cancel` does
+        lock.unlink()
 
 
 def find_providers(project: Project) -> list[str]:
