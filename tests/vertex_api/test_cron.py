@@ -173,6 +173,7 @@ def test_names_of_the_database_have_no_problem(name: str) -> None:
     [
         ("europe/berlin", '"europe/berlin" is not a time zone; did you mean Europe/Berlin?'),
         ("Berlin", '"Berlin" is not a time zone; did you mean Europe/Berlin?'),
+        ("New York", '"New York" is not a time zone; did you mean America/New_York?'),
         ("America/New York", '"America/New York" is not a time zone; did you mean America/New_York?'),
         ("UTC+2", '"UTC+2" is not a time zone'),
         ("", '"" is not a time zone; write a name of the tz database, such as Europe/Berlin or UTC'),
