@@ -46,7 +46,7 @@ def test_who_may_not_install_is_told_the_command(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(programs, "can_install", lambda: False)
     lines = make().splitlines()
     assert lines[0] == f"Programs for tests: {', '.join(ALL)} missing; tests that need them are skipped"
-    packages = "chromium docker-registry git apache2-utils openssl"
+    packages = "chromium-headless-shell docker-registry git apache2-utils openssl"
     assert lines[1] == f"  on Debian and Ubuntu: `sudo apt-get install {packages}`"
     assert lines[2:] == [
         "  gcloud: install it from cloud.google.com/sdk",
@@ -63,4 +63,6 @@ def test_a_failed_installation_does_not_fail_setup(program: Program, monkeypatch
 
     monkeypatch.setattr(programs, "can_install", lambda: True)
     monkeypatch.setattr(programs, "install_packages", fail)
-    assert make() == "Programs for tests: chromium missing; tests that need them are skipped\n  no chromium today"
+    missing = "chromium-headless-shell"
+    line = f"Programs for tests: {missing} missing; tests that need them are skipped"
+    assert make() == f"{line}\n  no {missing} today"

@@ -1,15 +1,22 @@
 """`vertex-emulator` in processes that are forked from one which has imported it already.
 
-Such a process is another one in nothing else, and a start costs a tenth of the processor's time.
+Such a process is another one in nothing else, and a start costs a tenth of the processor's time. The certificates that
+a data folder gets are those that were made for the first one here; tests of `inside/authority.py` make their own.
 """
 
+import atexit
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from multiprocessing import forkserver, get_context
 from pathlib import Path
 from unittest import mock
+
+from vertex_emulator.inside import authority
 
 _CONTEXT = get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
@@ -22,6 +29,7 @@ _CONTEXT.set_forkserver_preload(
         "vertex_emulator.cli.environment",
         "vertex_emulator.cli.emulator",
         "vertex_emulator.cli.logs",
+        "vertex_emulator.inside.authority",
         "vertex_emulator.pruning",
         __name__,
     ]
@@ -35,7 +43,7 @@ class ForkedProcess:
         self, arguments: Sequence[str], output: Path, errors: Path, prepare: Callable[[], object] | None = None
     ) -> None:
         """Start it; what it prints is appended to the files `output` and `errors`. `prepare` is called in it first."""
-        given = (list(arguments), dict(os.environ), output, errors, prepare)
+        given = (list(arguments), dict(os.environ), output, errors, _certificates(), prepare)
         with mock.patch("tempfile.tempdir", None):  # a folder of a test has too long a name for the server's socket
             forkserver.ensure_running()
         self._process = _CONTEXT.Process(target=_run, args=given, daemon=True)
@@ -62,11 +70,23 @@ class ForkedProcess:
         self._process.kill()
 
 
+@cache
+def _certificates() -> Path:
+    """Return the file with what the program of certificates prints, which takes a fifth of a second each time."""
+    folder = Path(tempfile.mkdtemp(prefix="vertex-certificates-"))
+    atexit.register(shutil.rmtree, folder)
+    folder.chmod(0o755)  # some processes become another user's
+    path = folder / "certificates"
+    path.write_bytes(subprocess.run(authority.MAKE, stdout=subprocess.PIPE, check=True).stdout)
+    return path
+
+
 def _run(
     arguments: list[str],
     environment: Mapping[str, str],
     output: Path,
     errors: Path,
+    certificates: Path,
     prepare: Callable[[], object] | None,
 ) -> None:
     os.setsid()
@@ -79,6 +99,7 @@ def _run(
     sys.argv = ["vertex-emulator", *arguments]
     from vertex_emulator.cli.main import main
 
+    authority.MAKE = ["cat", str(certificates)]
     if prepare is not None:
         prepare()
     sys.exit(main())

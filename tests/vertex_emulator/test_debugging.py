@@ -389,8 +389,12 @@ gateway = socket.inet_ntoa(bytes.fromhex(open("/proc/net/route").read().split()[
 for host in (gateway, {inspected.stdout.strip()!r}, "127.0.0.1"):
     for port in ({port}, {CONTAINER_PORT}):
         try:
-            socket.create_connection((host, port), 3)
-            print("connected to", host, port)
+            with socket.create_connection((host, port), 3) as connection:
+                connection.sendall(b"GET / HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n")
+                said = connection.recv(100)
+            # Another emulator may have a door at the gateway, by either number; debugpy speaks no HTTP.
+            is_door = host == gateway and said.startswith(b"HTTP/1.1 ")
+            print("refused" if is_door else f"connected to {{host}} {{port}}")
         except OSError:
             print("refused")
 """

@@ -51,12 +51,13 @@ def test_one_server(vertex_emulator, vertex_job_log):
 """
 
 
-def run_session(folder: Path, tests: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run a session of pytest with the plugin on a file of tests."""
-    (folder / "test_it.py").write_text(tests)
+def run_session(folder: Path, *files: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a session of pytest with the plugin on files of tests."""
+    for number, tests in enumerate(files):
+        (folder / f"test_{number}.py").write_text(tests)
     plugin = ["-p", "vertex_emulator.testing.pytest_plugin", "-p", "no:cacheprovider"]
     environment = {**os.environ, "PYTHONPATH": str(Path.cwd()), **variables}
-    command = [sys.executable, "-m", "pytest", "-q", *plugin, f"--basetemp={folder / 'temp'}", "test_it.py"]
+    command = [sys.executable, "-m", "pytest", "-q", *plugin, f"--basetemp={folder / 'temp'}"]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
 
 
@@ -81,14 +82,6 @@ def test_job(vertex_emulator):
 def test_later(vertex_emulator):
     assert False
 """
-
-
-def test_a_failed_test_shows_the_logs_of_its_failed_jobs(tmp_path: Path) -> None:
-    output = run_session(tmp_path, FAILING).stdout
-    (name,) = re.findall("NAME (.*)", output)
-    (shown,) = re.findall(f"-+ Log of job {name.rpartition('/')[2]} -+\n(.*?)\n[-_=]", output, re.DOTALL)
-    assert re.search(r"service +Job failed\.", shown) and "localhost/none:1" in shown, output
-    assert output.count("Log of ") == 1  # the later test had none
 
 
 TESTED = """
@@ -116,9 +109,25 @@ def test_after():
 """
 
 
-def test_tested_code_reaches_the_emulator_and_no_later_code_does(tmp_path: Path) -> None:
-    done = run_session(tmp_path, TESTED)
-    assert "2 passed" in done.stdout, done.stdout
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The folder and the output of one session with all of these tests: to import Google's SDK takes seconds."""
+    folder = tmp_path_factory.mktemp("session")
+    done = run_session(folder, TESTS, FAILING, TESTED)
+    assert "2 failed, 5 passed" in done.stdout, done.stdout + done.stderr
+    return folder, done.stdout
+
+
+def test_a_failed_test_shows_the_logs_of_its_failed_jobs(session: tuple[Path, str]) -> None:
+    output = session[1]
+    (name,) = re.findall("NAME (.*)", output)
+    (shown,) = re.findall(f"-+ Log of job {name.rpartition('/')[2]} -+\n(.*?)\n[-_=]", output, re.DOTALL)
+    assert re.search(r"service +Job failed\.", shown) and "localhost/none:1" in shown, output
+    assert output.count("Log of ") == 1  # the later test had none
+
+
+def test_tested_code_reaches_the_emulator_and_no_later_code_does(session: tuple[Path, str]) -> None:
+    assert not {"test_submit", "test_after"} & {*re.findall(r"FAILED \S+::(\w+)", session[1])}
 
 
 def test_below_exec_tests_use_its_emulator(tmp_path: Path) -> None:
@@ -130,12 +139,12 @@ def test_below_exec_tests_use_its_emulator(tmp_path: Path) -> None:
     assert f"DATA {data}" in done.stdout and "1 passed" in done.stdout, done.stdout + done.stderr
 
 
-def test_tests_share_a_server_and_have_projects(tmp_path: Path) -> None:
-    done = run_session(tmp_path, TESTS)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "an injected fault has hit nothing: oom for the next job (name=nobody)" in done.stdout
-    assert "has hit nothing: quota" not in done.stdout
-    assert not (tmp_path / "temp" / "vertex-emulator0" / "endpoint.json").exists()  # it has ended
+def test_tests_share_a_server_and_have_projects(session: tuple[Path, str]) -> None:
+    folder, output = session
+    assert not {"test_projects", "test_one_server"} & {*re.findall(r"FAILED \S+::(\w+)", output)}
+    assert "an injected fault has hit nothing: oom for the next job (name=nobody)" in output
+    assert "has hit nothing: quota" not in output
+    assert not (folder / "temp" / "vertex-emulator0" / "endpoint.json").exists()  # it has ended
 
 
 def test_a_session_without_docker_has_one_line(tmp_path: Path) -> None:

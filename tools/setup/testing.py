@@ -7,7 +7,7 @@ from tools.setup.programs import CommandFailed, Output
 
 # Debian's package of each program.
 PACKAGES = {
-    "chromium": "chromium",
+    "chromium-headless-shell": "chromium-headless-shell",
     "docker-registry": "docker-registry",
     "git": "git",
     "htpasswd": "apache2-utils",

@@ -175,10 +175,15 @@ class Rows(Table):
         """Insert rows; raises ValueError for a row with other columns than the table's."""
         columns = [row["name"] for row in self._connection.execute(f"PRAGMA table_info({table})")]
         statement = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
-        for row in rows:
-            if row.keys() != set(columns):
-                raise ValueError(f"a row of {table} has other columns")
-            self._connection.execute(statement, [row[column] for column in columns])
+        expected = frozenset(columns)
+
+        def values() -> Iterator[list[Any]]:
+            for row in rows:
+                if row.keys() != expected:
+                    raise ValueError(f"a row of {table} has other columns")
+                yield [row[column] for column in columns]
+
+        self._connection.executemany(statement, values())
 
     def specs(self, without: Collection[str]) -> Iterator[str]:
         """Yield the specs, as JSON, of all jobs, models, schedules and of what is in metadata stores.

@@ -27,7 +27,8 @@ _CLOCKS = timedelta(days=1)
 NAMES = ("*.googleapis.com", "googleapis.com", "localhost")
 ADDRESSES = ("127.0.0.1", "::1")
 """The names and addresses that the certificate is for."""
-_MAKE = [sys.executable, "-m", "vertex_emulator.inside.authority"]
+MAKE = [sys.executable, "-m", "vertex_emulator.inside.authority"]
+"""What prints a new certificate and the chain of a server's, with a zero byte between them."""
 _FOLDER = Path(__file__).parents[2]
 _BETWEEN = b"\0"
 _ISSUER = "vertex-emulator (this data folder's programs only)"
@@ -102,7 +103,9 @@ class Authority:
                 with locks.held(self._key.with_suffix(".lock")):  # which other processes may hold
                     if not (self._key.exists() and self._bundle.exists()):
                         # In a process of its own: what it imports would stay in the emulator.
-                        made = subprocess.run(_MAKE, cwd=_FOLDER, stdout=subprocess.PIPE, check=True)
+                        made = subprocess.run(
+                            MAKE, cwd=_FOLDER, stdout=subprocess.PIPE, check=True, start_new_session=True
+                        )
                         root, _, chain = made.stdout.partition(_BETWEEN)
                         self._store.unlink(missing_ok=True)
                         _write(self._bundle, _trusted(but=self._bundle) + root, 0o644)
@@ -202,4 +205,5 @@ def _made() -> tuple[bytes, bytes]:
 
 
 if __name__ == "__main__":
-    sys.stdout.buffer.write(_BETWEEN.join(_made()))
+    with contextlib.suppress(BrokenPipeError):  # the emulator has ended meanwhile
+        os.write(1, _BETWEEN.join(_made()))

@@ -10,8 +10,10 @@ when the input does. A call that sends no message takes no thread.
 """
 
 import asyncio
+import contextlib
 import importlib
 import inspect
+import os
 import re
 import sys
 import threading
@@ -212,8 +214,8 @@ async def serve(url: str, secret: str) -> None:
         server.add_generic_rpc_handlers((Translation(url, secret),))
         ports.append(server.add_insecure_port("127.0.0.1:0"))
         await server.start()
-    sys.stdout.write(f"{ports[0]} {ports[1]}\n")
-    sys.stdout.flush()
+    with contextlib.suppress(BrokenPipeError):  # the emulator has ended meanwhile, and so has the input
+        os.write(1, f"{ports[0]} {ports[1]}\n".encode())
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
     for server in servers:
         await server.stop(None)

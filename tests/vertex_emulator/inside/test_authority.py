@@ -2,10 +2,13 @@
 
 import hashlib
 import io
+import os
 import socket
 import ssl
 import stat
 import struct
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -13,7 +16,7 @@ import certifi
 import pytest
 
 from vertex_emulator.errors import StartError
-from vertex_emulator.inside.authority import Authority
+from vertex_emulator.inside.authority import MAKE, Authority
 
 
 @pytest.fixture
@@ -156,3 +159,14 @@ def test_what_the_machine_trusts_stays_trusted(tmp_path: Path, monkeypatch: pyte
     system = Path(ssl.get_default_verify_paths().cafile or certifi.where()).read_text()
     found = Authority(tmp_path / "key.pem", trusted).bundle().read_text()
     assert system.strip() in found and "the company's" in found and "earlier" not in found
+
+
+def test_programs_of_an_emulator_that_has_ended_say_nothing() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    programs = [MAKE, [sys.executable, "-m", "vertex_emulator.rpc.server", "http://127.0.0.1:1"]]
+    options = {"stdin": subprocess.DEVNULL, "stdout": writer, "stderr": subprocess.PIPE}
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}  # a buffer is written where an error is no traceback
+    running = [subprocess.Popen(program, env=environment, **options) for program in programs]
+    os.close(writer)
+    assert [(process.communicate()[1], process.returncode) for process in running] == [(b"", 0)] * 2
