@@ -44,7 +44,7 @@ def test_independent_jobs_and_exports_go_through(project: Project) -> None:
     }.items():
         edit(jobs[name], command)
     project.declare()
-    assert project.run_emulator("inject", "quota", "--name", "refused").returncode == 0
+    project.request("POST", "/vertex_emulator/faults", {"kind": "quota", "name": "refused"})
     summary = project.up("--continue-on-error", fails=True).partition("Diagnostics:")[2]
     for message in ("no such wheel", "refused: not submitted: the quota in us-central1", "failing failed: The replica"):
         assert message in summary, summary
@@ -102,7 +102,7 @@ def test_a_program_goes_on_without_a_refused_job(project: Project) -> None:
     del project.stack["vertex-training:include"]
     project.declare()
     project.start_emulator()
-    assert project.run_emulator("inject", "quota", "--name", "refused").returncode == 0
+    project.request("POST", "/vertex_emulator/faults", {"kind": "quota", "name": "refused"})
     output = project.up("--continue-on-error", fails=True).partition("Diagnostics:")[2]
     assert output.count("refused: not submitted: the quota in us-central1") == 1, output
     assert project.outputs()["good"] == "JOB_STATE_SUCCEEDED"
