@@ -42,20 +42,15 @@ class ContainerSettings:
     egress: bool = EGRESS
 
 
-def environment(client: "docker.APIClient", spec: ReplicaSpec) -> dict[str, str]:
+def environment(spec: ReplicaSpec, of_image: Callable[[str], Mapping[str, str]]) -> dict[str, str]:
     """The environment of a container: its leading lists come before what the spec, else the image, has.
 
-    The image is inspected only if that is needed.
+    `of_image` returns the variables of an image, and is called only if they are needed.
     """
     found = {**spec.environment}
-    if not spec.leading:
-        return found
-    of_image: dict[str, str] = {}
-    if not spec.leading.keys() <= found.keys():
-        image = client.inspect_image(spec.image)["Config"] or {}
-        of_image = dict(text.split("=", 1) for text in image.get("Env") or ())
+    inherited = {} if spec.leading.keys() <= found.keys() else of_image(spec.image)
     for name, first in spec.leading.items():
-        found[name] = _SEPARATORS[name].join(filter(None, [first, found.get(name, of_image.get(name))]))
+        found[name] = _SEPARATORS[name].join(filter(None, [first, found.get(name, inherited.get(name))]))
     return found
 
 

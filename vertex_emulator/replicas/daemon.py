@@ -4,7 +4,7 @@ import contextlib
 import os
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -106,6 +106,7 @@ class Images:
         self._on_pulled = on_pulled
         self._lock = threading.Lock()
         self._pulls: dict[str, _Pull] = {}
+        self._variables: dict[str, dict[str, str]] = {}
 
     def ensure(self, job_id: str, image: str) -> bool:
         """Return whether the machine has the image; if not, start to pull it. Raises ImageUnavailable."""
@@ -150,11 +151,19 @@ class Images:
             return False
         return False
 
+    def variables(self, image: str) -> Mapping[str, str]:
+        """Return the variables of an image, as they were when a job asked for it last; none if it is gone."""
+        if image not in self._variables:
+            self._has(image)
+        return self._variables.get(image, {})
+
     def _has(self, image: str) -> bool:
         from docker.errors import APIError, ImageNotFound, NullResource
 
         try:
-            self._call(lambda client: client.inspect_image(image))
+            found = self._call(lambda client: client.inspect_image(image))["Config"] or {}
+            parts = (text.partition("=") for text in found.get("Env") or ())
+            self._variables[image] = {name: value for name, _, value in parts}
         except ImageNotFound:
             return False
         except NullResource as error:

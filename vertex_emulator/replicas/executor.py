@@ -101,7 +101,7 @@ class Executor:
                 name=name,
                 entrypoint=list(spec.command) if spec.command is not None else None,
                 command=list(spec.args) if spec.args is not None else None,
-                environment=containers.environment(client, spec),
+                environment=containers.environment(spec, self._images.variables),
                 hostname=spec.hostname,
                 labels=self._labels(spec.job) | containers.labels(spec.replica),
                 host_config=containers.host_config(client, spec, network_name, hosts, self._settings),

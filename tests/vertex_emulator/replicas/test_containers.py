@@ -182,40 +182,34 @@ def test_container_without_resources_has_no_limits() -> None:
     assert containers.limit_options(Limits()) == {}
 
 
-class Image:
-    """A daemon with one image."""
-
-    def __init__(self, environment: list[str] | None) -> None:
-        self._config = {"Env": environment}
-
-    def inspect_image(self, _name: str) -> dict[str, object]:
-        return {"Config": self._config}
-
-
 @pytest.mark.parametrize(
     ("environment", "image_environment", "python_path"),
     [
-        ({}, None, "/startup"),
-        ({}, ["PATH=/bin", "PYTHONPATH=/image=1"], "/startup:/image=1"),
-        ({"PYTHONPATH": "/own:/more"}, ["PYTHONPATH=/image"], "/startup:/own:/more"),
+        ({}, {}, "/startup"),
+        ({}, {"PATH": "/bin", "PYTHONPATH": "/image=1"}, "/startup:/image=1"),
+        ({"PYTHONPATH": "/own:/more"}, {"PYTHONPATH": "/image"}, "/startup:/own:/more"),
     ],
 )
 def test_python_path_keeps_container_or_image(
-    environment: dict[str, str], image_environment: list[str] | None, python_path: str
+    environment: dict[str, str], image_environment: dict[str, str], python_path: str
 ) -> None:
     spec = leading_spec(environment, {"PYTHONPATH": "/startup"})
-    assert containers.environment(Image(image_environment), spec) == {"PYTHONPATH": python_path}  # type: ignore[arg-type]
+    assert containers.environment(spec, {IMAGE: image_environment}.__getitem__) == {"PYTHONPATH": python_path}
 
 
 @pytest.mark.parametrize(
     ("environment", "image_environment", "options"),
-    [({}, [], "-Da=1"), ({}, ["JAVA_TOOL_OPTIONS=-Xmx1g"], "-Da=1 -Xmx1g"), ({"JAVA_TOOL_OPTIONS": ""}, [], "-Da=1")],
+    [
+        ({}, {}, "-Da=1"),
+        ({}, {"JAVA_TOOL_OPTIONS": "-Xmx1g"}, "-Da=1 -Xmx1g"),
+        ({"JAVA_TOOL_OPTIONS": ""}, {}, "-Da=1"),
+    ],
 )
 def test_java_options_of_the_image_count_last(
-    environment: dict[str, str], image_environment: list[str], options: str
+    environment: dict[str, str], image_environment: dict[str, str], options: str
 ) -> None:
     spec = leading_spec({"OWN": "1", **environment}, {"JAVA_TOOL_OPTIONS": "-Da=1"})
-    found = containers.environment(Image(image_environment), spec)  # type: ignore[arg-type]
+    found = containers.environment(spec, {IMAGE: image_environment}.__getitem__)
     assert found == {"OWN": "1", "JAVA_TOOL_OPTIONS": options}
 
 

@@ -13,16 +13,20 @@ from vertex_emulator.replicas.daemon import Images
 
 
 class Daemon:
-    """A daemon that has no image until its pull has ended."""
+    """A daemon that has no image until its pull has ended; `variables` are the image's then."""
 
     def __init__(self) -> None:
+        self.variables: list[str] | None = None
+        self.looks = 0
         self.may_end, self.has_ended = threading.Event(), threading.Event()
         self.on_missing: Callable[[], object] = lambda: None
 
-    def inspect_image(self, _image: str) -> None:
+    def inspect_image(self, _image: str) -> dict[str, Any]:
+        self.looks += 1
         if not self.has_ended.is_set():
             self.on_missing()
             raise ImageNotFound("no such image")
+        return {"Config": {"Env": self.variables}}
 
     def pull(self, _repository: str, **_options: Any) -> Iterator[dict[str, str]]:
         assert self.may_end.wait(PATIENCE_SECONDS)
@@ -44,3 +48,16 @@ def test_pull_that_ends_during_look_has_not_failed(monkeypatch: pytest.MonkeyPat
 
     daemon.on_missing = end_pull
     assert images.ensure("1", "trainer:1")
+
+
+def test_variables_of_an_image_are_those_of_its_last_look() -> None:
+    daemon = Daemon()
+    images = Images(lambda call: call(daemon), lambda _job: None)
+    assert images.variables("trainer:1") == {}  # it is gone
+    daemon.has_ended.set()
+    assert images.variables("trainer:1") == {}
+    daemon.variables = ["A=b=c", "D="]
+    assert images.ensure("1", "trainer:1")
+    looks = daemon.looks
+    assert images.variables("trainer:1") == {"A": "b=c", "D": ""}
+    assert daemon.looks == looks
