@@ -28,6 +28,9 @@ def make(tmp_path: Path) -> Callable[..., "subprocess.CompletedProcess[str]"]:
     for name in ("Makefile", "pyproject.toml", "requirements.lock", "requirements-dev.lock", "tools/__init__.py"):
         shutil.copy(CHECKOUT / name, copy / name)
     shutil.copytree(CHECKOUT / "tools/setup", copy / "tools/setup", ignore=shutil.ignore_patterns("__pycache__"))
+    (copy / "vertex_api").mkdir()
+    for name in ("vertex_api/__init__.py", "vertex_api/locks.py"):
+        shutil.copy(CHECKOUT / name, copy / name)
     (copy / "tools/engine").mkdir()
     shutil.copy(CHECKOUT / "tools/engine/go.mod", copy / "tools/engine")
     bin_folder = copy / ".venv/bin"
