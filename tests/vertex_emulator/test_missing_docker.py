@@ -89,8 +89,16 @@ def test_a_silent_docker_delays_no_stop(tmp_path: Path, silent: list[socket.sock
     emulator.http.close()
 
 
+def give_docker_up_soon() -> None:
+    """Let calls of Docker end after a second: who asks at the door waits for two, and each takes a minute."""
+    from vertex_emulator.replicas import executor
+
+    executor._CALL_SECONDS = 1
+
+
 def linger(marker: Path) -> None:
     """Let the process stay, once it has stopped to serve, until a file is gone."""
+    give_docker_up_soon()
 
     def stay() -> None:
         while marker.exists():
@@ -114,7 +122,7 @@ def test_next_start_serves_where_containers_look(tmp_path: Path, silent: list[so
     first = RunningEmulator(data.root, prepare=partial(linger, marker))
     assert requests.get(secret, headers=key, timeout=PATIENCE_SECONDS).status_code == 403
     assert command("stop", data=data.root).stdout == "stopped\n"
-    second = RunningEmulator(data.root)
+    second = RunningEmulator(data.root, prepare=give_docker_up_soon)
     try:
         assert first.process.poll() is None
     finally:
