@@ -22,13 +22,14 @@ class Stored:
 
     def take(self, job_id: str, size: int = _CALL_BYTES, objects: int = 1) -> None:
         """Count what a request of a job brings. Raises ApiError for too much."""
-        brought = tuple(map(sum, zip(self._brought.get(job_id, (0, 0)), (size, objects), strict=True)))
+        bytes_before, objects_before = self._brought.get(job_id, (0, 0))
+        brought = bytes_before + size, objects_before + objects
         if brought[0] > MAX_BYTES or brought[1] > MAX_OBJECTS:
             most = f"{MAX_BYTES >> 20} MiB or {MAX_OBJECTS:,} objects"
             raise ApiError("RESOURCE_EXHAUSTED", f"The job has stored {most} by Vertex AI's methods already.")
         if job_id not in self._brought and len(self._brought) >= _MAX_JOBS:
             self._brought.clear()
-        self._brought[job_id] = brought[0], brought[1]
+        self._brought[job_id] = brought
 
     def counted(self, app: ASGIApp, job_id: str) -> ASGIApp:
         """Return an application that takes the body of a request of a job within its limits."""
